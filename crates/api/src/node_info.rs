@@ -85,10 +85,10 @@ struct NodeInfoUsage {
 )]
 async fn links(address: Address) -> Json<NodeInfoLinks> {
     Json(NodeInfoLinks {
-        links: [Version::V2_1, Version::V2_0]
+        links: [V2_1, V2_0]
             .map(|version| NodeInfoLink {
-                rel: version.schema(),
-                href: address.of(&format!("/nodeinfo/{}", version.number())),
+                rel: version.schema,
+                href: address.url(&format!("/nodeinfo/{}", version.number)),
             })
             .into(),
     })
@@ -100,7 +100,7 @@ async fn links(address: Address) -> Json<NodeInfoLinks> {
     responses((status = 200, body = NodeInfo)),
 )]
 async fn version_2_0(State(app): State<Arc<App>>) -> Response {
-    node_info(&app, Version::V2_0)
+    node_info(&app, &V2_0)
 }
 
 /// What this server is, as NodeInfo 2.1.
@@ -109,16 +109,16 @@ async fn version_2_0(State(app): State<Arc<App>>) -> Response {
     responses((status = 200, body = NodeInfo)),
 )]
 async fn version_2_1(State(app): State<Arc<App>>) -> Response {
-    node_info(&app, Version::V2_1)
+    node_info(&app, &V2_1)
 }
 
-fn node_info(app: &App, version: Version) -> Response {
+fn node_info(app: &App, version: &Version) -> Response {
     let node_info = NodeInfo {
-        version: version.number(),
+        version: version.number,
         software: NodeInfoSoftware {
             name: "driftline",
             version: env!("CARGO_PKG_VERSION"),
-            repository: version.repository(),
+            repository: version.repository,
         },
         protocols: [NETWORK],
         services: NodeInfoServices {
@@ -129,7 +129,7 @@ fn node_info(app: &App, version: Version) -> Response {
         usage: NodeInfoUsage { users: Map::new() },
         metadata: metadata(&app.own),
     };
-    let kind = format!("application/json; profile=\"{}#\"", version.schema());
+    let kind = format!("application/json; profile=\"{}#\"", version.schema);
     ([(CONTENT_TYPE, kind)], Json(node_info)).into_response()
 }
 
@@ -157,32 +157,20 @@ fn metadata(own: &OwnInstance) -> Value {
 }
 
 /// A version of NodeInfo.
-#[derive(Clone, Copy)]
-enum Version {
-    V2_0,
-    V2_1,
-}
-
-impl Version {
-    fn number(self) -> &'static str {
-        match self {
-            Self::V2_0 => "2.0",
-            Self::V2_1 => "2.1",
-        }
-    }
-
-    fn schema(self) -> &'static str {
-        match self {
-            Self::V2_0 => "http://nodeinfo.diaspora.software/ns/schema/2.0",
-            Self::V2_1 => "http://nodeinfo.diaspora.software/ns/schema/2.1",
-        }
-    }
-
+struct Version {
+    number: &'static str,
+    schema: &'static str,
     /// The schema of 2.0 allows none.
-    fn repository(self) -> Option<&'static str> {
-        match self {
-            Self::V2_0 => None,
-            Self::V2_1 => Some(env!("CARGO_PKG_REPOSITORY")),
-        }
-    }
+    repository: Option<&'static str>,
 }
+
+const V2_0: Version = Version {
+    number: "2.0",
+    schema: "http://nodeinfo.diaspora.software/ns/schema/2.0",
+    repository: None,
+};
+const V2_1: Version = Version {
+    number: "2.1",
+    schema: "http://nodeinfo.diaspora.software/ns/schema/2.1",
+    repository: Some(env!("CARGO_PKG_REPOSITORY")),
+};

@@ -10,10 +10,10 @@ use parking_lot::Mutex;
 use crate::{
     auth::{
         CallerCache, LogInThrottle, NativeTokens, PassphraseHasher, Throttle, ThrottleRule,
-        TokenKeys, TooEarly, network, seconds,
+        TokenKeys, TooEarly, network,
     },
-    mastodon::{FilterCache, PeerCache},
-    transport::ApiError,
+    mastodon::{filters::cache::FilterCache, instance::peers::PeerCache},
+    transport::ApiResult,
 };
 
 /// What people's accounts, tokens and pages need beside the store. Clones share it.
@@ -164,15 +164,8 @@ impl People {
     }
 
     /// Counts what any address may do, but not as often as it likes.
-    pub(crate) fn count_registration(&self, address: IpAddr) -> Result<(), ApiError> {
-        if self.sign_up.without_mail {
-            return Ok(());
-        }
-        let mut registrations = self.throttles.registrations.lock();
-        let counted = registrations.begin(&network(address), self.steady_ms());
-        counted.map_err(|early| ApiError::TooManyRequests {
-            retry_after_s: seconds(early),
-        })
+    pub(crate) fn count_registration(&self, address: IpAddr) -> ApiResult<()> {
+        self.count(&self.throttles.registrations, address)
     }
 
     /// Takes one back, which did no harm.
@@ -180,19 +173,18 @@ impl People {
         let mut registrations = self.throttles.registrations.lock();
         registrations.take_back(&network(address));
     }
-}
 
-impl People {
     /// Counts a request that has a mail sent, by where it comes from.
-    pub(crate) fn count_mail_sender(&self, address: IpAddr) -> Result<(), ApiError> {
+    pub(crate) fn count_mail_sender(&self, address: IpAddr) -> ApiResult<()> {
+        self.count(&self.throttles.mail_senders, address)
+    }
+
+    fn count(&self, throttle: &Mutex<Throttle<IpAddr>>, address: IpAddr) -> ApiResult<()> {
         if self.sign_up.without_mail {
             return Ok(());
         }
-        let mut senders = self.throttles.mail_senders.lock();
-        let counted = senders.begin(&network(address), self.steady_ms());
-        counted.map_err(|early| ApiError::TooManyRequests {
-            retry_after_s: seconds(early),
-        })
+        let counted = throttle.lock().begin(&network(address), self.steady_ms());
+        Ok(counted?)
     }
 
     /// Counts a mail of any kind to an address, which nobody may fill with ours.

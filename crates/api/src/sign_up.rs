@@ -21,8 +21,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use crate::{
     App,
-    auth::{Verified, is_own_name, network, opaque_secret::fill_random, seconds},
-    pages::Language,
+    auth::{Verified, is_own_name, network, opaque_secret::fill_random},
+    pages::language::Language,
     people::{Mail, SignUpMode},
     transport::ApiError,
 };
@@ -98,10 +98,7 @@ pub(crate) async fn sign_up(
     let hash = match same_name {
         Some((pending, stored)) => {
             let (key, address) = (name.key(), network(address));
-            let counted = people.log_ins.begin(&key, address, None).await;
-            counted.map_err(|early| ApiError::TooManyRequests {
-                retry_after_s: seconds(early),
-            })?;
+            people.log_ins.begin(&key, address, None).await?;
             let verified = people.hasher.verify(passphrase, Some(stored.clone()));
             if verified.await? == Verified::Wrong {
                 return Ok(Err(name_taken()));
@@ -284,39 +281,29 @@ fn mail_base(app: &App, headers: &HeaderMap) -> Result<String, ApiError> {
 fn confirm_mail(
     base: &str,
     language: Language,
-    mail: &MailAddress,
+    to: &MailAddress,
     name: &str,
     pending: LocalId,
     state: &VerificationState,
 ) -> Mail {
-    let texts = language.texts();
-    let state = state.text();
-    let link = format!(
-        "{base}/confirm?id={pending}&state={}&lang={}",
-        state.expose_secret(),
-        language.tag()
-    );
-    Mail {
-        to: mail.as_str().to_owned(),
-        subject: texts.confirm_subject.to_owned(),
-        text: texts
-            .confirm_mail
-            .replace("{server}", base)
-            .replace("{name}", name)
-            .replace("{link}", &link),
-    }
+    let (texts, state) = (language.texts(), state.text());
+    let query = format!("id={pending}&state={}", state.expose_secret());
+    let link = format!("{base}/confirm?{query}&lang={}", language.tag());
+    let text = texts.confirm_mail.replace("{name}", name);
+    mail(to, texts.confirm_subject, &text, base, &link)
 }
 
-fn known_mail(base: &str, language: Language, mail: &MailAddress) -> Mail {
+fn known_mail(base: &str, language: Language, to: &MailAddress) -> Mail {
     let texts = language.texts();
     let link = format!("{base}/log-in?lang={}", language.tag());
+    mail(to, texts.known_subject, texts.known_mail, base, &link)
+}
+
+fn mail(to: &MailAddress, subject: &str, text: &str, base: &str, link: &str) -> Mail {
     Mail {
-        to: mail.as_str().to_owned(),
-        subject: texts.known_subject.to_owned(),
-        text: texts
-            .known_mail
-            .replace("{server}", base)
-            .replace("{link}", &link),
+        to: to.as_str().to_owned(),
+        subject: subject.to_owned(),
+        text: text.replace("{server}", base).replace("{link}", link),
     }
 }
 

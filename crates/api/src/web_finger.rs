@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::State,
     http::{
         HeaderMap, HeaderValue,
         header::{ACCEPT, CONTENT_TYPE, VARY},
@@ -23,7 +22,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App,
     auth::{MayRead, needs},
-    transport::{Address, ApiError, Params, Problem},
+    transport::{Address, ApiError, ApiResult, Params, Problem},
 };
 
 /// The routes.
@@ -49,11 +48,11 @@ struct HostMetaLink {
 }
 
 impl HostMeta {
-    fn of(address: &Address) -> Self {
+    fn new(address: &Address) -> Self {
         Self {
             links: [HostMetaLink {
                 rel: "lrdd",
-                template: address.of("/.well-known/webfinger?resource={uri}"),
+                template: address.url("/.well-known/webfinger?resource={uri}"),
             }],
         }
     }
@@ -82,7 +81,7 @@ impl HostMeta {
 async fn host_meta(address: Address, headers: HeaderMap) -> Response {
     let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
     let is_json = accepted.is_some_and(|accept| accept.contains("json"));
-    let host_meta = HostMeta::of(&address);
+    let host_meta = HostMeta::new(&address);
     let mut response = match is_json {
         true => host_meta.json(),
         false => host_meta.xml(),
@@ -98,7 +97,7 @@ async fn host_meta(address: Address, headers: HeaderMap) -> Response {
     responses((status = 200, body = HostMeta)),
 )]
 async fn host_meta_json(address: Address) -> Response {
-    HostMeta::of(&address).json()
+    HostMeta::new(&address).json()
 }
 
 /// What WebFinger is asked for.
@@ -135,21 +134,19 @@ struct WebFingerLink {
     responses((status = 200, body = WebFinger), (status = 404, body = Problem)),
 )]
 async fn web_finger(
-    MayRead(caller, _): MayRead<needs::ReadAccounts>,
-    State(app): State<Arc<App>>,
-    address: Address,
+    reader: MayRead<needs::ReadAccounts>,
     Params(Query { resource }): Params<Query>,
-) -> Result<Response, ApiError> {
-    if caller.viewer() == Viewer::Anonymous {
+) -> ApiResult {
+    if reader.viewer == Viewer::Anonymous {
         return Err(ApiError::NotFound);
     }
-    let name = name_of(&resource, &address).ok_or(ApiError::NotFound)?;
-    let found = app
-        .store
+    let address = &reader.address;
+    let name = name_of(&resource, address).ok_or(ApiError::NotFound)?;
+    let found = reader
         .read(move |tx| local_account::by_name(tx, &name))
         .await?;
     let account = found.ok_or(ApiError::NotFound)?;
-    let page = address.of(&format!("/@{}", account.name));
+    let page = address.url(&format!("/@{}", account.name));
     let found = WebFinger {
         subject: format!("acct:{}@{}", account.name, address.domain()),
         aliases: [page.clone()],
@@ -171,7 +168,7 @@ fn name_of(resource: &str, address: &Address) -> Option<AccountName> {
             host.eq_ignore_ascii_case(address.domain())
                 .then_some(name)?
         }
-        None => resource.strip_prefix(&address.of("/@"))?,
+        None => resource.strip_prefix(&address.url("/@"))?,
     };
     AccountName::new(name).ok()
 }

@@ -32,24 +32,6 @@ impl Run {
     }
 }
 
-#[test]
-fn both_miss_posts_in_the_demo() {
-    for seed in [DEFAULT_SEED, 2, 3, 4, 5] {
-        for every_ms in [500, 1_000, 2_000] {
-            for poller in [Poller::naive(), Poller::clamp(1_000)] {
-                let run = Run::of(WorldConfig::demo(), seed, poller, 30_000, every_ms);
-                assert!(run.truth.posts.len() > 500);
-                let missed = run.truth.missing_from(run.poller.stored(), 5_000);
-                let later = |ms| missed.iter().filter(|post| post.lateness_ms() > ms).count();
-                assert!(
-                    later(1_000) > 0 && later(every_ms) > 0,
-                    "seed {seed}, every {every_ms} ms"
-                );
-            }
-        }
-    }
-}
-
 /// Without faults and short pages the clamp misses nothing but what is later
 /// than its second, and the naive poller misses more. A newest ID that is
 /// ahead lifts the clamp's lower bound: by up to a worker's offset (40 ms) and
@@ -82,46 +64,34 @@ fn lateness_alone_explains_the_clamps_misses() {
     }
 }
 
+/// Posts are missed by the ways of walking that end too early, and by no other.
 #[test]
-fn short_pages_end_a_walk_too_early() {
-    let config = WorldConfig {
-        bursts: WorldConfig::demo().bursts,
-        filtered_share: WorldConfig::demo().filtered_share,
+fn punctual_posts_are_missed_only_where_a_walk_ends_too_early() {
+    let demo = WorldConfig::demo();
+    let filtered = WorldConfig {
+        bursts: demo.bursts,
+        filtered_share: demo.filtered_share,
         ..WorldConfig::punctual(25.0)
     };
-    let missed = |end| {
-        let poller = Poller::naive().walking_to(end);
-        Run::of(config.clone(), 1, poller, 120_000, 2_000).missed()
-    };
-    let (short, empty) = (missed(WalkEnd::ShortPage), missed(WalkEnd::EmptyPage));
-    assert!(short > 0 && empty == 0, "{short} and {empty}");
-}
-
-#[test]
-fn neither_misses_where_posts_are_punctual() {
-    for poller in [Poller::naive(), Poller::clamp(1_000)] {
-        let run = Run::of(WorldConfig::punctual(20.0), 1, poller, 300_000, 1_000);
-        assert!(run.truth.posts.len() > 5_500);
-        assert_eq!(run.missed(), 0);
-    }
-}
-
-#[test]
-fn bursts_are_missed_without_paging_only() {
-    let config = WorldConfig {
-        bursts: WorldConfig::demo().bursts,
+    let bursts = WorldConfig {
+        bursts: demo.bursts,
         ..WorldConfig::punctual(5.0)
     };
-    let paging = Run::of(config.clone(), 1, Poller::naive(), 60_000, 2_000);
-    assert_eq!(paging.missed(), 0);
-    let single = Run::of(
-        config,
-        1,
-        Poller::naive().walking_to(WalkEnd::FirstPage),
-        60_000,
-        2_000,
-    );
-    assert!(single.missed() > 0);
+    let plain = WorldConfig::punctual(20.0);
+    let naive = |end| Poller::naive().walking_to(end);
+    for (config, poller, for_ms, every_ms, misses) in [
+        (&filtered, naive(WalkEnd::ShortPage), 120_000, 2_000, true),
+        (&filtered, naive(WalkEnd::EmptyPage), 120_000, 2_000, false),
+        (&bursts, naive(WalkEnd::FirstPage), 60_000, 2_000, true),
+        (&bursts, Poller::naive(), 60_000, 2_000, false),
+        (&plain, Poller::naive(), 300_000, 1_000, false),
+        (&plain, Poller::clamp(1_000), 300_000, 1_000, false),
+    ] {
+        let case = format!("{poller:?} of {config:?}");
+        let run = Run::of(config.clone(), 1, poller, for_ms, every_ms);
+        assert!(run.truth.posts.len() > 200, "{case}");
+        assert_eq!(run.missed() > 0, misses, "{case}");
+    }
 }
 
 /// `facts/timelines.md`: naive misses 0.66%, the clamp 0.33% at 2.0 fetches a

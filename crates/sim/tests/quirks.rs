@@ -33,6 +33,19 @@ fn ids(upstream: &mut Upstream, now_ms: i64, request: &PageRequest) -> Vec<Upstr
     listed.map(|listed| listed.position).collect()
 }
 
+/// Honest but for the change.
+fn with(change: impl FnOnce(&mut Quirks)) -> Quirks {
+    let mut quirks = Quirks::default();
+    change(&mut quirks);
+    quirks
+}
+
+fn bounded(limit: u16, bound: impl FnOnce(&mut PageRequest)) -> PageRequest {
+    let mut request = newest(limit);
+    bound(&mut request);
+    request
+}
+
 fn newest(limit: u16) -> PageRequest {
     PageRequest {
         limit,
@@ -46,18 +59,9 @@ fn bounds_that_are_ignored_bound_nothing() {
     let (mut honest, now_ms) = plain(Quirks::default());
     let top = ids(&mut honest, now_ms, &newest(20));
     let (fifth, tenth) = (&top[4], &top[9]);
-    let since = PageRequest {
-        since_id: Some(tenth.clone()),
-        ..newest(20)
-    };
-    let max = PageRequest {
-        max_id: Some(fifth.clone()),
-        ..newest(20)
-    };
-    let min = PageRequest {
-        min_id: Some(tenth.clone()),
-        ..newest(5)
-    };
+    let since = bounded(20, |it| it.since_id = Some(tenth.clone()));
+    let max = bounded(20, |it| it.max_id = Some(fifth.clone()));
+    let min = bounded(5, |it| it.min_id = Some(tenth.clone()));
     let both = PageRequest {
         since_id: Some(tenth.clone()),
         ..max.clone()
@@ -69,38 +73,23 @@ fn bounds_that_are_ignored_bound_nothing() {
     let all = Kinds::ALL;
     let cases = [
         (
-            Quirks {
-                since_id_ignored: all,
-                ..Quirks::default()
-            },
+            with(|it| it.since_id_ignored = all),
             [&top[..], &below_fifth, &top[4..9], &below_fifth],
         ),
         (
-            Quirks {
-                max_id_ignored: all,
-                ..Quirks::default()
-            },
+            with(|it| it.max_id_ignored = all),
             [&top[..9], &top, &top[4..9], &top[..9]],
         ),
         (
-            Quirks {
-                min_id_ignored: all,
-                ..Quirks::default()
-            },
+            with(|it| it.min_id_ignored = all),
             [&top[..9], &below_fifth, &top[..5], &top[5..9]],
         ),
         (
-            Quirks {
-                together: Together::SinceIdIgnored,
-                ..Quirks::default()
-            },
+            with(|it| it.together = Together::SinceIdIgnored),
             [&top[..9], &below_fifth, &top[4..9], &below_fifth],
         ),
         (
-            Quirks {
-                together: Together::BothIgnored,
-                ..Quirks::default()
-            },
+            with(|it| it.together = Together::BothIgnored),
             [&top[..9], &below_fifth, &top[4..9], &top],
         ),
     ];
@@ -117,30 +106,18 @@ fn bounds_that_are_ignored_bound_nothing() {
 fn pages_repeat_posts_and_ignore_the_limit() {
     let (mut honest, now_ms) = upstream(world(Quirks::default()));
     let top = ids(&mut honest, now_ms, &newest(40));
-    let short = PageRequest {
-        since_id: Some(top[3].clone()),
-        ..newest(20)
-    };
-    let quirks = Quirks {
-        newest_repeated: Kinds::ALL,
-        ..Quirks::default()
-    };
+    let short = bounded(20, |it| it.since_id = Some(top[3].clone()));
+    let quirks = with(|it| it.newest_repeated = Kinds::ALL);
     let (mut repeating, _) = upstream(world(quirks));
     let expected = [&top[..3], &top[..1]].concat();
     assert_eq!(ids(&mut repeating, now_ms, &short), expected);
     assert_eq!(ids(&mut repeating, now_ms, &newest(20)), top[..20]);
     for (limit, posts) in [(Limit::Ignored(30), 30), (Limit::Capped(5), 5)] {
-        let quirks = Quirks {
-            limit,
-            ..Quirks::default()
-        };
+        let quirks = with(|it| it.limit = limit);
         let (mut upstream, _) = upstream(world(quirks));
         assert_eq!(ids(&mut upstream, now_ms, &newest(20)), top[..posts]);
     }
-    let quirks = Quirks {
-        repeated_share: 0.5,
-        ..Quirks::default()
-    };
+    let quirks = with(|it| it.repeated_share = 0.5);
     let (mut upstream, _) = upstream(world(quirks));
     let page = ids(&mut upstream, now_ms, &newest(20));
     assert!((25..36).contains(&page.len()), "{}", page.len());
@@ -162,10 +139,7 @@ fn posts_of_a_second_come_in_any_order_and_each_is_on_a_page() {
     let truth = upstream.truth(now_ms).posts;
     let mut walked = ids(&mut upstream, now_ms, &newest(7));
     loop {
-        let below = PageRequest {
-            max_id: walked.last().cloned(),
-            ..newest(7)
-        };
+        let below = bounded(7, |it| it.max_id = walked.last().cloned());
         let page = ids(&mut upstream, now_ms, &below);
         if page.is_empty() {
             break;
@@ -183,15 +157,9 @@ fn posts_of_a_second_come_in_any_order_and_each_is_on_a_page() {
             "1760000100ffffffffffffffffffffffffffffffff",
         ))
     };
-    let above = PageRequest {
-        since_id: nothing(),
-        ..newest(7)
-    };
+    let above = bounded(7, |it| it.since_id = nothing());
     assert_eq!(ids(&mut upstream, now_ms, &above), walked[..7]);
-    let below = PageRequest {
-        max_id: nothing(),
-        ..newest(7)
-    };
+    let below = bounded(7, |it| it.max_id = nothing());
     assert!(ids(&mut upstream, now_ms, &below).is_empty());
 }
 
@@ -201,10 +169,7 @@ fn an_edit_changes_the_id_and_both_are_found() {
         layout: IdLayout::Snac,
         edited_share: 0.5,
         edited_after_ms: SpanMs::new(5_000, 20_000),
-        ..world(Quirks {
-            edits_change_ids: true,
-            ..Quirks::default()
-        })
+        ..world(with(|it| it.edits_change_ids = true))
     };
     let (mut upstream, now_ms) = upstream(config);
     let truth = upstream.truth(now_ms).posts;
@@ -269,25 +234,18 @@ fn look_ups_are_refused_and_answer_what_was_not_asked() {
         ..Quirks::takahe()
     });
     assert_eq!(found(&mut takahe, "t", boost), Ok(false));
-    let (mut boosted, _) = of(Quirks {
-        boosts: BoostLookUps::Boosted,
-        ..Quirks::default()
-    });
+    let (mut boosted, _) = of(with(|it| it.boosts = BoostLookUps::Boosted));
     assert_eq!(found(&mut boosted, "t", boost), Err(FailureKind::BadId));
     assert_eq!(found(&mut boosted, "t", post), Ok(true));
-    let (mut other, _) = of(Quirks {
-        other_found_share: 1.0,
-        ..Quirks::default()
-    });
+    let (mut other, _) = of(with(|it| it.other_found_share = 1.0));
     assert_eq!(found(&mut other, "t", post), Err(FailureKind::BadId));
-    let (mut failing, _) = of(Quirks {
-        failing: vec![Failing {
+    let (mut failing, _) = of(with(|it| {
+        it.failing = vec![Failing {
             requests: Requests::LookUp,
             fault: FaultKind::InternalError,
             share: 1.0,
-        }],
-        ..Quirks::default()
-    });
+        }]
+    }));
     assert_eq!(
         found(&mut failing, "t", post),
         Err(FailureKind::ServerError)
@@ -311,10 +269,7 @@ fn entries_leave_and_come_back_and_their_posts_stay() {
             for_ms: Some(MINUTE_MS),
             share: 0.5,
         };
-        let quirks = Quirks {
-            leaves: vec![leave],
-            ..Quirks::default()
-        };
+        let quirks = with(|it| it.leaves = vec![leave]);
         let of = |quirks| {
             upstream(WorldConfig {
                 boost_share: 0.5,
@@ -363,14 +318,13 @@ fn bodies_hold_escapes_repeated_keys_and_what_is_no_post() {
     let page = honest.answer(now_ms, "t", &newest(40)).expect("a page");
     let raw: Vec<String> = page.listed.into_iter().map(|it| it.post.raw).collect();
     assert_eq!(body(&mut honest), format!("[{}]", raw.join(",")).as_bytes());
-    let (mut escaping, _) = upstream(world(Quirks {
-        look_up_escapes: Escapes {
+    let (mut escaping, _) = upstream(world(with(|it| {
+        it.look_up_escapes = Escapes {
             html: true,
             slash: true,
             non_ascii: true,
-        },
-        ..Quirks::default()
-    }));
+        }
+    })));
     let id = ids(&mut escaping, now_ms, &newest(1)).remove(0);
     let one = escaping.look_up_body(now_ms, "t", &id).expect("an answer");
     let one = String::from_utf8(one.expect("a post").0).expect("text");
@@ -380,16 +334,10 @@ fn bodies_hold_escapes_repeated_keys_and_what_is_no_post() {
     let status = escaping.world().look_up(now_ms, &id).expect("found");
     let read: serde_json::Value = serde_json::from_str(&one).expect("JSON");
     assert_eq!(read["content"], status.content.as_str());
-    let (mut repeating, _) = upstream(world(Quirks {
-        repeated_keys_share: 1.0,
-        ..Quirks::default()
-    }));
+    let (mut repeating, _) = upstream(world(with(|it| it.repeated_keys_share = 1.0)));
     let text = String::from_utf8(body(&mut repeating)).expect("text");
     assert_eq!(text.matches("\"content\":").count(), 80);
-    let (mut unreadable, _) = upstream(world(Quirks {
-        unreadable_share: 0.3,
-        ..Quirks::default()
-    }));
+    let (mut unreadable, _) = upstream(world(with(|it| it.unreadable_share = 0.3)));
     let read = unreadable.answer(now_ms, "t", &newest(40)).expect("a page");
     let truth = unreadable.truth(now_ms).posts.into_iter().rev().take(40);
     let readable = truth.filter(|post| !post.is_unreadable).count();
@@ -414,10 +362,7 @@ fn posts_are_shown_late_and_requests_of_each_kind_fail() {
             .all(|post| (10_000..=20_000).contains(&post.lateness_ms()))
     );
     let (mut failing, _) = upstream(world(Quirks::of(&[Quirk::RequestsFail], 1)));
-    let bounded = PageRequest {
-        since_id: Some("1".into()),
-        ..newest(5)
-    };
+    let bounded = bounded(5, |it| it.since_id = Some("1".into()));
     for request in [newest(5), bounded] {
         let failed = (0..400)
             .filter(|n| failing.answer(now_ms + n, "t", &request).is_err())

@@ -6,10 +6,7 @@ use driftline_core::{
     answer::{FailureKind, Finding, LookUp, PageRequest},
     upstream_id::UpstreamId,
 };
-use driftline_sim::{
-    BatchAbility, FaultKind, FaultsConfig, Hiding, PoisonAnswer, Revocation, SpanMs, ThrottleRule,
-    Upstream, WorldConfig,
-};
+use driftline_sim::{FaultsConfig, Hiding, SpanMs, Upstream, WorldConfig};
 
 fn whole_page() -> PageRequest {
     PageRequest {
@@ -89,35 +86,6 @@ fn facts_are_those_of_the_answer() {
 }
 
 #[test]
-fn a_budget_is_refused_when_used_up_and_comes_back() {
-    let config = WorldConfig {
-        faults: FaultsConfig::mastodon(),
-        ..WorldConfig::punctual(1.0)
-    };
-    let start_ms = config.start_ms;
-    let mut upstream = Upstream::new(config, 1);
-    for n in 0..300 {
-        assert!(upstream.answer(start_ms + n, "t", &whole_page()).is_ok());
-    }
-    let failure = upstream
-        .answer(start_ms + 300, "t", &whole_page())
-        .expect_err("throttled");
-    assert_eq!(failure.kind, FailureKind::Throttled);
-    let throttle = failure.throttle.expect("headers");
-    assert_eq!((throttle.limit, throttle.remaining), (300, 0));
-    assert!(
-        upstream
-            .answer(start_ms + 301, "other", &whole_page())
-            .is_ok()
-    );
-    assert!(
-        upstream
-            .answer(throttle.reset_at_ms, "t", &whole_page())
-            .is_ok()
-    );
-}
-
-#[test]
 fn a_look_up_finds_what_is_there_and_nothing_else() {
     let config = WorldConfig {
         deleted_share: 0.5,
@@ -180,79 +148,4 @@ fn a_batch_finds_each_post_and_leaves_out_what_is_missing() {
     assert_eq!(one, Ok(LookUp::Gone));
     let shown = upstream.answer(now_ms, "t", &whole_page()).expect("a page");
     assert!(shown.listed.iter().all(|listed| listed.post.id != ids[2]));
-}
-
-#[test]
-fn batches_are_refused_for_their_size_their_poison_and_their_token() {
-    let mut config = WorldConfig::punctual(20.0);
-    config.batches.most = Some(10);
-    let now_ms = config.start_ms + 60_000;
-    let mut upstream = Upstream::new(config, 1);
-    let ids = some_ids(&mut upstream, now_ms, 11);
-    let too_many = upstream.look_ups(now_ms, "t", &ids);
-    assert_eq!(
-        too_many.map_err(|failure| failure.kind),
-        Err(FailureKind::Refused)
-    );
-    upstream.change_faults(|faults| {
-        faults.poison_ids = vec![ids[3].clone()];
-        faults.poison_answer = PoisonAnswer::BadRequest;
-        faults.revocations.push(Revocation {
-            token: "gone".into(),
-            after_ms: 0,
-        });
-    });
-    let mut kind = |token: &str, ids: &[UpstreamId]| {
-        let answer = upstream.look_ups(now_ms, token, ids);
-        answer.err().map(|failure| failure.kind)
-    };
-    assert_eq!(kind("t", &ids[..3]), None);
-    assert_eq!(kind("t", &ids[..4]), Some(FailureKind::Refused));
-    assert_eq!(kind("gone", &ids[..3]), Some(FailureKind::Unauthorized));
-    upstream.change_faults(|faults| faults.poison_answer = PoisonAnswer::InternalError);
-    let alone = upstream.look_up(now_ms, "t", &ids[3]);
-    assert_eq!(
-        alone.map_err(|failure| failure.kind),
-        Err(FailureKind::ServerError)
-    );
-}
-
-#[test]
-fn servers_without_batches_say_so() {
-    for (ability, kind) in [
-        (BatchAbility::NotFound, FailureKind::NotFound),
-        (
-            BatchAbility::MethodNotAllowed,
-            FailureKind::UnexpectedStatus,
-        ),
-    ] {
-        let mut config = WorldConfig::punctual(1.0);
-        config.batches.ability = ability;
-        let start_ms = config.start_ms;
-        let answer = Upstream::new(config, 1).look_ups(start_ms, "t", &["12".into()]);
-        assert_eq!(answer.err().map(|failure| failure.kind), Some(kind));
-    }
-}
-
-#[test]
-fn a_lost_answer_counts_though_nothing_comes() {
-    let config = WorldConfig {
-        faults: FaultsConfig {
-            shares: [(FaultKind::Lost, 1.0)].into(),
-            throttles: vec![ThrottleRule::all(2, 60_000)],
-            ..FaultsConfig::default()
-        },
-        ..WorldConfig::punctual(1.0)
-    };
-    let start_ms = config.start_ms;
-    let mut upstream = Upstream::new(config, 1);
-    let mut kind = || {
-        let answer = upstream.look_ups(start_ms, "t", &["12".into()]);
-        answer
-            .err()
-            .map(|failure| (failure.kind, failure.throttle.is_some()))
-    };
-    assert_eq!(kind(), Some((FailureKind::Unreachable, false)));
-    assert_eq!(kind(), Some((FailureKind::Unreachable, false)));
-    assert_eq!(kind(), Some((FailureKind::Throttled, true)));
 }

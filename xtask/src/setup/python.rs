@@ -17,7 +17,7 @@ pub(crate) fn interpreter(workspace: &Workspace) -> PathBuf {
     interpreter_in(workspace, FOLDER)
 }
 
-/// The machine's Python that can make virtual environments and has pip, which a test calls.
+/// The machine's Python that can make virtual environments and has pip.
 pub(super) fn base(shell: &Shell) -> Option<&'static str> {
     ["python3", "/usr/bin/python3"]
         .into_iter()

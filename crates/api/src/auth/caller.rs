@@ -12,7 +12,7 @@
 //!
 //! A token that is unknown, revoked or expired is 401 on each, and one of a frozen account 403.
 
-use std::{marker::PhantomData, sync::Arc, time::Instant};
+use std::{marker::PhantomData, ops::Deref, sync::Arc, time::Instant};
 
 use axum::{
     extract::FromRequestParts,
@@ -35,9 +35,13 @@ use super::{
     authorization::bearer,
     native_token::AuthToken,
     opaque_secret::{self, OpaqueSecret, SecretKind},
+    request_context::RequestContext,
     scope::{RouteScope, ScopeSet},
 };
-use crate::{App, transport::ApiError};
+use crate::{
+    App,
+    transport::{ApiError, ApiResult},
+};
 
 /// Whom a request is from, and what it may do.
 #[derive(Clone, Debug)]
@@ -134,6 +138,7 @@ impl Caller {
 
 /// A request of a person, by a token with the scope `S`.
 pub(crate) struct LoggedIn<S> {
+    context: RequestContext,
     pub(crate) account: Arc<CallerAccount>,
     pub(crate) by: Credential,
     scopes: ScopeSet,
@@ -141,6 +146,25 @@ pub(crate) struct LoggedIn<S> {
 }
 
 impl<S> LoggedIn<S> {
+    /// Reads what the account has in the store.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        mut read: impl FnMut(&mut Tx<'_>, LocalAccountId) -> Result<T, StoreError> + Send + 'static,
+    ) -> ApiResult<T> {
+        let account = self.account.id;
+        self.context.read(move |tx| read(tx, account)).await
+    }
+
+    /// Writes to what the account has in the store.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        mut write: impl FnMut(&mut Tx<'_>, LocalAccountId) -> Result<T, StoreError> + Send + 'static,
+    ) -> ApiResult<T> {
+        let (account, root) = (self.account.id, local_account::root(self.account.id));
+        let write = move |tx: &mut Tx<'_>| write(tx, account);
+        Ok(self.app.store.write(root, write).await?)
+    }
+
     /// Whether another scope is among the token's, which only some requests of a route need.
     pub(crate) fn check<Other: RouteScope>(&self) -> Result<(), ApiError> {
         check::<Other>(self.scopes)
@@ -155,15 +179,36 @@ fn check<S: RouteScope>(scopes: ScopeSet) -> Result<(), ApiError> {
 }
 
 /// A request of anyone; if it has a token, one with the scope `S`.
-pub(crate) struct MayRead<S>(pub(crate) Caller, pub(crate) PhantomData<S>);
+pub(crate) struct MayRead<S>(RequestContext, PhantomData<S>);
 
 /// A request of an app or a person, by a token with the scope `S`.
 pub(crate) struct WithToken<S>(pub(crate) Caller, pub(crate) PhantomData<S>);
 
 /// A request of the operator, or of a person by a token with the scope `S`.
-pub(crate) enum OperatorOrAccount<S> {
-    Operator,
-    Account(Arc<CallerAccount>, PhantomData<S>),
+pub(crate) struct OperatorOrAccount<S>(RequestContext, PhantomData<S>);
+
+impl<S> Deref for LoggedIn<S> {
+    type Target = RequestContext;
+
+    fn deref(&self) -> &RequestContext {
+        &self.context
+    }
+}
+
+impl<S> Deref for MayRead<S> {
+    type Target = RequestContext;
+
+    fn deref(&self) -> &RequestContext {
+        &self.0
+    }
+}
+
+impl<S> Deref for OperatorOrAccount<S> {
+    type Target = RequestContext;
+
+    fn deref(&self) -> &RequestContext {
+        &self.0
+    }
 }
 
 impl FromRequestParts<Arc<App>> for Caller {
@@ -188,6 +233,7 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for LoggedIn<S> {
             CallerKind::Account { ref account, by } => {
                 caller.check::<S>()?;
                 Ok(Self {
+                    context: RequestContext::new(parts, app, caller.viewer()).await,
                     account: Arc::clone(account),
                     by,
                     scopes: caller.scopes,
@@ -208,7 +254,8 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for MayRead<S> {
         if !matches!(caller.kind, CallerKind::Anonymous) {
             caller.check::<S>()?;
         }
-        Ok(Self(caller, PhantomData))
+        let context = RequestContext::new(parts, app, caller.viewer()).await;
+        Ok(Self(context, PhantomData))
     }
 }
 
@@ -230,18 +277,20 @@ impl<S: RouteScope> FromRequestParts<Arc<App>> for OperatorOrAccount<S> {
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, ApiError> {
         let caller = Caller::from_request_parts(parts, app).await?;
-        match caller.kind {
-            CallerKind::Operator => Ok(Self::Operator),
-            CallerKind::Account { ref account, .. } => {
+        let viewer = match caller.kind {
+            CallerKind::App(_) => return Err(ApiError::AccountNeeded),
+            CallerKind::Operator => Viewer::Operator,
+            CallerKind::Account { .. } => {
                 caller.check::<S>()?;
-                Ok(Self::Account(Arc::clone(account), PhantomData))
+                caller.viewer()
             }
-            CallerKind::App(_) => Err(ApiError::AccountNeeded),
             CallerKind::Anonymous => {
-                let why = app.authorization.check(&parts.headers);
-                why.map(|()| Self::Operator)
+                app.authorization.check(&parts.headers)?;
+                Viewer::Operator
             }
-        }
+        };
+        let context = RequestContext::new(parts, app, viewer).await;
+        Ok(Self(context, PhantomData))
     }
 }
 

@@ -7,19 +7,13 @@ use driftline_store::LocalAccountId;
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 
-use super::native_token::{InvalidToken, Kind, NativeTokens};
+use super::native_token::{Claims, InvalidToken, Kind, NativeTokens};
 
 /// How long after a log-in its browser is known: as long as keys go on verifying.
 pub(crate) const DEVICE_LIFETIME_MS: i64 = 30 * 86_400_000;
 
 #[derive(Debug, Serialize, Deserialize)]
 struct DeviceClaims {
-    /// The account's ID.
-    sub: String,
-    iat: i64,
-    exp: i64,
-    iss: String,
-    aud: String,
     /// What its tries are counted by.
     jti: String,
 }
@@ -39,25 +33,21 @@ impl NativeTokens {
         device: &KnownDevice,
         now_ms: i64,
     ) -> Result<SecretString, InvalidToken> {
-        let claims = DeviceClaims {
-            sub: device.account.to_string(),
-            iat: now_ms.div_euclid(1000),
-            exp: (now_ms + DEVICE_LIFETIME_MS).div_euclid(1000),
-            iss: self.issuer().to_owned(),
-            aud: DEVICE.audience.to_owned(),
+        let own = DeviceClaims {
             jti: device.id.clone(),
         };
-        Ok(self.encode(DEVICE, &claims, now_ms)?.into())
+        let (account, end_ms) = (device.account.to_string(), now_ms + DEVICE_LIFETIME_MS);
+        Ok(self.encode(DEVICE, account, own, end_ms, now_ms)?.into())
     }
 
     /// Reads the token of a device.
     pub(crate) fn device(&self, text: &str, now_ms: i64) -> Result<KnownDevice, InvalidToken> {
-        let claims: DeviceClaims = self.decode(DEVICE, text, now_ms)?;
+        let claims: Claims<DeviceClaims> = self.decode(DEVICE, text, now_ms)?;
         let account: u64 = claims.sub.parse().map_err(|_| InvalidToken)?;
         match claims.exp > now_ms.div_euclid(1000) {
             true => Ok(KnownDevice {
                 account: LocalAccountId::new(account),
-                id: claims.jti,
+                id: claims.own.jti,
             }),
             false => Err(InvalidToken),
         }

@@ -26,31 +26,30 @@ use super::{
 /// How long an auth token is good.
 pub const AUTH_LIFETIME_MS: i64 = 15 * 60_000;
 
-/// What an auth token says. `sub` and `iat` are the seed's; the others are added.
+/// The claims of a token: those that every kind has, and its own. `sub` and `iat` are the seed's; the others are added.
 #[derive(Debug, Serialize, Deserialize)]
-struct AuthClaims {
-    /// The account's name.
-    sub: String,
+pub(super) struct Claims<T> {
+    /// Of an auth token the account's name, of the others its ID.
+    pub(super) sub: String,
     /// When it was given, Unix seconds.
     iat: i64,
-    exp: i64,
+    pub(super) exp: i64,
     iss: String,
     aud: String,
+    #[serde(flatten)]
+    pub(super) own: T,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct AuthClaims {
     /// The family: the account's ID and its own.
     fam: String,
     /// The refresh token.
     refresh: String,
 }
 
-/// What a refresh token says. `sub` and `iat` are the seed's; the others are added.
 #[derive(Debug, Serialize, Deserialize)]
 struct RefreshClaims {
-    /// The account's ID.
-    sub: String,
-    iat: i64,
-    exp: i64,
-    iss: String,
-    aud: String,
     fam: String,
     /// The opaque ID that is known to the store by its hash.
     jti: String,
@@ -118,42 +117,37 @@ impl NativeTokens {
         now_ms: i64,
     ) -> Result<TokenPair, InvalidToken> {
         let fam = family_text(family.account, family.id);
-        let iat = now_ms.div_euclid(1000);
         let nested = RefreshClaims {
-            sub: family.account.to_string(),
-            iat,
-            exp: family.ends_at_ms.div_euclid(1000),
-            iss: self.issuer.clone(),
-            aud: REFRESH.audience.to_owned(),
             fam: fam.clone(),
             jti: refresh.expose().to_owned(),
         };
+        let account = family.account.to_string();
+        let refresh = self.encode(REFRESH, account, nested, family.ends_at_ms, now_ms)?;
         let auth_expires_at_ms = (now_ms + AUTH_LIFETIME_MS).min(family.ends_at_ms);
-        let auth = AuthClaims {
-            sub: account_name.to_owned(),
-            iat,
-            exp: auth_expires_at_ms.div_euclid(1000),
-            iss: self.issuer.clone(),
-            aud: AUTH.audience.to_owned(),
-            fam,
-            refresh: self.encode(REFRESH, &nested, now_ms)?,
-        };
+        let own = AuthClaims { fam, refresh };
+        let auth = self.encode(
+            AUTH,
+            account_name.to_owned(),
+            own,
+            auth_expires_at_ms,
+            now_ms,
+        )?;
         Ok(TokenPair {
-            auth: self.encode(AUTH, &auth, now_ms)?.into(),
+            auth: auth.into(),
             auth_expires_at_ms,
         })
     }
 
     /// Reads an auth token.
     pub(crate) fn auth(&self, text: &str, now_ms: i64) -> Result<AuthToken, InvalidToken> {
-        let claims: AuthClaims = self.decode(AUTH, text, now_ms)?;
+        let claims: Claims<AuthClaims> = self.decode(AUTH, text, now_ms)?;
         let expires_at_ms = claims.exp.checked_mul(1000).ok_or(InvalidToken)?;
         // A clock that was ahead gave what lasts for longer than a token may; it can be refreshed.
         let is_given_ahead = is_ahead(expires_at_ms, now_ms.saturating_add(AUTH_LIFETIME_MS));
         if expires_at_ms <= now_ms || is_given_ahead {
             return Err(InvalidToken);
         }
-        let (account, family) = family_of(&claims.fam).ok_or(InvalidToken)?;
+        let (account, family) = family_of(&claims.own.fam).ok_or(InvalidToken)?;
         Ok(AuthToken {
             account,
             family,
@@ -165,13 +159,15 @@ impl NativeTokens {
     /// Reads a refresh token, by itself or nested in an auth token, which may have expired.
     pub(crate) fn refresh(&self, text: &str, now_ms: i64) -> Result<RefreshToken, InvalidToken> {
         let nested = self.decode::<AuthClaims>(AUTH, text, now_ms);
-        let text = nested.as_ref().map_or(text, |auth| auth.refresh.as_str());
-        let claims: RefreshClaims = self.decode(REFRESH, text, now_ms)?;
+        let text = nested
+            .as_ref()
+            .map_or(text, |auth| auth.own.refresh.as_str());
+        let claims: Claims<RefreshClaims> = self.decode(REFRESH, text, now_ms)?;
         if claims.exp <= now_ms.div_euclid(1000) {
             return Err(InvalidToken);
         }
-        let (account, family) = family_of(&claims.fam).ok_or(InvalidToken)?;
-        let id = OpaqueSecret::parse(SecretKind::RefreshId, &claims.jti).ok_or(InvalidToken)?;
+        let (account, family) = family_of(&claims.own.fam).ok_or(InvalidToken)?;
+        let id = OpaqueSecret::parse(SecretKind::RefreshId, &claims.own.jti).ok_or(InvalidToken)?;
         if id.account != Some(account) || claims.sub != account.to_string() {
             return Err(InvalidToken);
         }
@@ -182,23 +178,28 @@ impl NativeTokens {
         })
     }
 
-    /// What tokens of this store are signed as.
-    pub(super) fn issuer(&self) -> &str {
-        &self.issuer
-    }
-
     pub(super) fn encode(
         &self,
         kind: Kind,
-        claims: &impl Serialize,
+        sub: String,
+        own: impl Serialize,
+        expires_at_ms: i64,
         now_ms: i64,
     ) -> Result<String, InvalidToken> {
+        let claims = Claims {
+            sub,
+            iat: now_ms.div_euclid(1000),
+            exp: expires_at_ms.div_euclid(1000),
+            iss: self.issuer.clone(),
+            aud: kind.audience.to_owned(),
+            own,
+        };
         let keys = self.keys.read();
         let key = keys.signing(now_ms).ok_or(InvalidToken)?;
         let mut header = Header::new(ALGORITHM);
         header.typ = Some(kind.typ.to_owned());
         header.kid = Some(key.id.clone());
-        let signed = encode(&header, claims, &EncodingKey::from_secret(&key.secret));
+        let signed = encode(&header, &claims, &EncodingKey::from_secret(&key.secret));
         signed.map_err(|error| {
             tracing::error!(%error, "a token could not be signed");
             InvalidToken
@@ -211,7 +212,7 @@ impl NativeTokens {
         kind: Kind,
         text: &str,
         now_ms: i64,
-    ) -> Result<T, InvalidToken> {
+    ) -> Result<Claims<T>, InvalidToken> {
         if text.len() > MAX_BYTES {
             return Err(InvalidToken);
         }

@@ -10,6 +10,8 @@ use std::{
     net::{IpAddr, Ipv6Addr},
 };
 
+use crate::transport::ApiError;
+
 /// How many tries are free, and how long later ones wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThrottleRule {
@@ -179,6 +181,14 @@ impl<K: Eq + Hash + Clone> Throttle<K> {
         let middle = *middle;
         self.tries
             .retain(|_, tries| (tries.failures, tries.last_ms) > middle);
+    }
+}
+
+impl From<TooEarly> for ApiError {
+    fn from(early: TooEarly) -> Self {
+        Self::TooManyRequests {
+            retry_after_s: seconds(early),
+        }
     }
 }
 

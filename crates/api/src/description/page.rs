@@ -1,6 +1,6 @@
 //! The description as a page, which loads nothing else.
 
-use std::{fmt::Write as _, sync::Arc};
+use std::sync::Arc;
 
 use axum::{
     extract::State,
@@ -10,7 +10,7 @@ use axum::{
     },
     response::{Html, IntoResponse as _, Response},
 };
-use driftline_mastodon::escape_html;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde_json::{Map, Value};
 
 use crate::App;
@@ -31,48 +31,50 @@ pub(super) async fn docs(State(app): State<Arc<App>>) -> Response {
 
 /// A page of an OpenAPI description.
 fn page(description: &Value) -> String {
-    let mut out = String::with_capacity(64 * 1024);
     let info = &description["info"];
-    let title = escaped(&info["title"]);
-    let _ = write!(
-        out,
-        "<!DOCTYPE html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"><title>{title}: API</title><style>{STYLE}</style></head><body><h1>{title} {}</h1><p>{}</p><p><a href=\"/api/openapi.json\">openapi.json</a></p>",
-        escaped(&info["version"]),
-        prose(&info["description"]),
-    );
+    let title = text(&info["title"]);
     let operations: Vec<_> = operations(description).collect();
-    for tag in list(&description["tags"]) {
-        let name = tag["name"].as_str().unwrap_or_default();
-        let of_tag = operations.iter().filter(|(.., operation)| {
-            let tags = list(&operation["tags"]).iter();
-            tags.clone().any(|tag| tag == name)
-        });
-        let _ = write!(
-            out,
-            "<h2>{}</h2><p>{}</p>",
-            escape_html(name),
-            prose(&tag["description"])
-        );
-        for (path, method, operation) in of_tag {
-            write_operation(&mut out, path, method, operation);
+    let of_tag = |name: &str| -> Vec<Markup> {
+        let is_of_tag = |operation: &Value| list(&operation["tags"]).iter().any(|tag| tag == name);
+        let operations = operations.iter().copied();
+        let operations = operations.filter(|(.., operation)| is_of_tag(operation));
+        operations.map(operation_details).collect()
+    };
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) ": API" }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                h1 { (title) " " (text(&info["version"])) }
+                p { (prose(&info["description"])) }
+                p { a href="/api/openapi.json" { "openapi.json" } }
+                @for tag in list(&description["tags"]) {
+                    h2 { (text(&tag["name"])) }
+                    p { (prose(&tag["description"])) }
+                    @for operation in of_tag(text(&tag["name"])) { (operation) }
+                }
+                h2 { "Schemas" }
+                @for (name, schema) in object(&description["components"]["schemas"]) {
+                    details id=(name) {
+                        summary { code { (name) } }
+                        (schema_table(schema))
+                    }
+                }
+            }
         }
-    }
-    out.push_str("<h2>Schemas</h2>");
-    for (name, schema) in object(&description["components"]["schemas"]) {
-        let _ = write!(
-            out,
-            "<details id=\"{0}\"><summary><code>{0}</code></summary>",
-            escape_html(name)
-        );
-        write_schema(&mut out, schema);
-        out.push_str("</details>");
-    }
-    out.push_str("</body></html>");
-    out
+    };
+    page.into_string()
 }
 
-/// The path, the method and the description of each operation.
-fn operations(description: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
+/// The path, the method and the description of an operation.
+type Operation<'d> = (&'d String, &'d String, &'d Value);
+
+fn operations(description: &Value) -> impl Iterator<Item = Operation<'_>> {
     let paths = object(&description["paths"]);
     paths.flat_map(|(path, item)| {
         let methods = object(item).filter(|(_, operation)| operation["responses"].is_object());
@@ -80,142 +82,131 @@ fn operations(description: &Value) -> impl Iterator<Item = (&String, &String, &V
     })
 }
 
-fn write_operation(out: &mut String, path: &str, method: &str, operation: &Value) {
-    let _ = write!(
-        out,
-        "<details><summary><b>{}</b> <code>{}</code> {}</summary><p>{}</p><p>Needs: {}</p>",
-        method.to_ascii_uppercase(),
-        escape_html(path),
-        prose(&operation["summary"]),
-        prose(&operation["description"]),
-        needs(&operation["security"]),
-    );
+fn operation_details((path, method, operation): Operation<'_>) -> Markup {
     let parameters = list(&operation["parameters"]);
-    if !parameters.is_empty() {
-        out.push_str("<table><tr><th>Parameter<th>In<th>Type<th></tr>");
-        for parameter in parameters {
-            let is_required = parameter["required"] == true;
-            let _ = write!(
-                out,
-                "<tr><td><code>{}</code>{}<td>{}<td>{}<td>{}</tr>",
-                escaped(&parameter["name"]),
-                if is_required { " *" } else { "" },
-                escaped(&parameter["in"]),
-                type_of(&parameter["schema"]),
-                prose(&parameter["description"]),
-            );
+    let body = &operation["requestBody"];
+    html! {
+        details {
+            summary {
+                b { (method.to_ascii_uppercase()) } " " code { (path) } " " (prose(&operation["summary"]))
+            }
+            p { (prose(&operation["description"])) }
+            p { "Needs: " (needs(&operation["security"])) }
+            @if !parameters.is_empty() {
+                table {
+                    tr { th { "Parameter" } th { "In" } th { "Type" } th {} }
+                    @for parameter in parameters {
+                        tr {
+                            td { (member(text(&parameter["name"]), parameter["required"] == true)) }
+                            td { (text(&parameter["in"])) }
+                            td { (type_of(&parameter["schema"])) }
+                            td { (prose(&parameter["description"])) }
+                        }
+                    }
+                }
+            }
+            @if body.is_object() { p { "Body: " (contents(&body["content"])) } }
+            table {
+                tr { th { "Status" } th { "Body" } th {} }
+                @for (status, response) in object(&operation["responses"]) {
+                    tr {
+                        td { (status) }
+                        td { (contents(&response["content"])) }
+                        td { (prose(&response["description"])) }
+                    }
+                }
+            }
         }
-        out.push_str("</table>");
     }
-    let contents = |content: &Value| {
-        let all = object(content).map(|(kind, content)| {
-            format!("{} ({})", type_of(&content["schema"]), escape_html(kind))
-        });
-        all.collect::<Vec<_>>().join(", ")
-    };
-    if operation["requestBody"].is_object() {
-        let body = contents(&operation["requestBody"]["content"]);
-        let _ = write!(out, "<p>Body: {body}</p>");
-    }
-    out.push_str("<table><tr><th>Status<th>Body<th></tr>");
-    for (status, response) in object(&operation["responses"]) {
-        let _ = write!(
-            out,
-            "<tr><td>{}<td>{}<td>{}</tr>",
-            escape_html(status),
-            contents(&response["content"]),
-            prose(&response["description"]),
-        );
-    }
-    out.push_str("</table></details>");
+}
+
+/// The types of a body, by their media types.
+fn contents(content: &Value) -> Markup {
+    let all = object(content).map(|(kind, content)| {
+        html! { (type_of(&content["schema"])) " (" (kind) ")" }
+    });
+    joined(all, ", ")
 }
 
 /// Each of the alternatives, with its scopes.
-fn needs(security: &Value) -> String {
+fn needs(security: &Value) -> Markup {
     let alternatives = list(security).iter().map(|requirement| {
         let schemes = object(requirement).map(|(scheme, scopes)| {
-            let scopes: Vec<_> = list(scopes).iter().map(escaped).collect();
-            match scopes.is_empty() {
-                true => format!("<code>{}</code>", escape_html(scheme)),
-                false => format!(
-                    "<code>{}</code> ({})",
-                    escape_html(scheme),
-                    scopes.join(", ")
-                ),
+            let scopes = list(scopes).iter().map(|scope| html! { (text(scope)) });
+            let scopes = joined(scopes, ", ");
+            html! {
+                code { (scheme) }
+                @if !scopes.0.is_empty() { " (" (scopes) ")" }
             }
         });
-        let schemes: Vec<_> = schemes.collect();
-        match schemes.is_empty() {
-            true => "nothing".to_owned(),
-            false => schemes.join(" and "),
+        match joined(schemes, " and ") {
+            nothing if nothing.0.is_empty() => html! { "nothing" },
+            schemes => schemes,
         }
     });
-    alternatives.collect::<Vec<_>>().join(", or ")
+    joined(alternatives, ", or ")
 }
 
-fn write_schema(out: &mut String, schema: &Value) {
-    let _ = write!(
-        out,
-        "<p>{} {}</p>",
-        type_of(schema),
-        prose(&schema["description"])
-    );
+fn schema_table(schema: &Value) -> Markup {
     let required = list(&schema["required"]);
     let mut members = object(&schema["properties"]).peekable();
-    if members.peek().is_none() {
-        return;
+    html! {
+        p { (type_of(schema)) " " (prose(&schema["description"])) }
+        @if members.peek().is_some() {
+            table {
+                tr { th { "Member" } th { "Type" } th {} }
+                @for (name, schema) in members {
+                    tr {
+                        td { (member(name, required.iter().any(|required| required == name))) }
+                        td { (type_of(schema)) }
+                        td { (prose(&schema["description"])) }
+                    }
+                }
+            }
+        }
     }
-    out.push_str("<table><tr><th>Member<th>Type<th></tr>");
-    for (name, member) in members {
-        let is_required = required.iter().any(|required| required == name);
-        let _ = write!(
-            out,
-            "<tr><td><code>{}</code>{}<td>{}<td>{}</tr>",
-            escape_html(name),
-            if is_required { " *" } else { "" },
-            type_of(member),
-            prose(&member["description"]),
-        );
-    }
-    out.push_str("</table>");
+}
+
+fn member(name: &str, is_required: bool) -> Markup {
+    html! { code { (name) } @if is_required { " *" } }
 }
 
 /// A schema's type, as a link if it has a name.
-fn type_of(schema: &Value) -> String {
+fn type_of(schema: &Value) -> Markup {
     if let Some(name) = schema["$ref"].as_str() {
-        let name = escape_html(name.rsplit('/').next().unwrap_or(name));
-        return format!("<a href=\"#{name}\">{name}</a>");
+        let name = name.rsplit('/').next().unwrap_or(name);
+        return html! { a href={ "#" (name) } { (name) } };
     }
     for several in ["oneOf", "anyOf", "allOf"] {
-        let all: Vec<_> = list(&schema[several]).iter().map(type_of).collect();
+        let all = list(&schema[several]);
         if !all.is_empty() {
-            return all.join(" or ");
+            return joined(all.iter().map(type_of), " or ");
         }
     }
     match &schema["type"] {
-        Value::String(kind) if kind == "array" => format!("list of {}", type_of(&schema["items"])),
-        Value::String(kind) => escape_html(kind),
-        Value::Array(kinds) => kinds.iter().map(escaped).collect::<Vec<_>>().join(" or "),
-        _ => String::new(),
+        Value::String(kind) if kind == "array" => html! { "list of " (type_of(&schema["items"])) },
+        Value::String(kind) => html! { (kind) },
+        Value::Array(kinds) => joined(kinds.iter().map(|kind| html! { (text(kind)) }), " or "),
+        _ => html! {},
     }
 }
 
-/// Text with its code in backquotes.
-fn prose(text: &Value) -> String {
-    let text = text.as_str().unwrap_or_default();
-    let mut out = String::new();
-    for (index, part) in text.split('`').enumerate() {
-        let part = escape_html(part);
-        match index % 2 {
-            1 => out.extend(["<code>", &part, "</code>"]),
-            _ => out.push_str(&part),
+/// A text, in which backquotes mark code.
+fn prose(value: &Value) -> Markup {
+    html! {
+        @for (index, part) in text(value).split('`').enumerate() {
+            @if index % 2 == 1 { code { (part) } } @else { (part) }
         }
     }
-    out
 }
 
-fn escaped(text: &Value) -> String {
-    escape_html(text.as_str().unwrap_or_default())
+fn joined(parts: impl Iterator<Item = Markup>, separator: &str) -> Markup {
+    let parts: Vec<String> = parts.map(Markup::into_string).collect();
+    PreEscaped(parts.join(separator))
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
 }
 
 fn list(value: &Value) -> &[Value] {

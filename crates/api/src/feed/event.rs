@@ -12,7 +12,7 @@ use driftline_store::{
 use serde::Serialize;
 
 use super::PostRecord;
-use crate::mastodon::SharedMessages;
+use crate::mastodon::streaming::message::SharedMessages;
 
 /// A change of a source's post.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(super) struct SourceReaders {
 }
 
 impl SourceReaders {
-    pub(super) fn of(source: &FeedSource) -> Self {
+    pub(super) fn new(source: &FeedSource) -> Self {
         Self {
             owner: source.owner,
             audience: source.audience,
@@ -67,7 +67,7 @@ impl SourceReaders {
 
 /// The JSON of an event.
 #[derive(Serialize)]
-struct Shown<'a> {
+struct EventJson<'a> {
     event: ChangeKind,
     history: bool,
     source: &'a str,
@@ -81,7 +81,7 @@ impl FeedEvent {
             instance: source.key.instance,
             source_name,
             is_public: source.audience == Audience::Public,
-            readers: SourceReaders::of(source),
+            readers: SourceReaders::new(source),
             change,
             json: OnceLock::new(),
             shared: SharedMessages::default(),
@@ -97,14 +97,14 @@ impl FeedEvent {
     /// however many follow the feed.
     pub fn json(&self) -> &str {
         self.json.get_or_init(|| {
-            let shown = Shown {
+            let json = EventJson {
                 event: self.change.kind,
                 history: self.change.is_history,
                 source: &self.source_name,
                 post: self.change.row.clone().into(),
             };
             // Its keys are texts and its numbers finite, so nothing can fail.
-            serde_json::to_string(&shown).unwrap_or_default()
+            serde_json::to_string(&json).unwrap_or_default()
         })
     }
 }

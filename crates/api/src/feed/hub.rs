@@ -182,7 +182,7 @@ impl Shared {
         });
         let batch = Batch {
             source: u64::from(key.id),
-            readers: SourceReaders::of(source),
+            readers: SourceReaders::new(source),
             after: usn,
             // A source that was removed meanwhile has none.
             end: end.max(usn),

@@ -93,7 +93,7 @@ impl FeedReader {
         start: Start,
     ) -> Result<FeedReader, FeedError> {
         let mut sources = feed.sources().await?;
-        sources.retain(|source| SourceReaders::of(source).admit(selection.viewer));
+        sources.retain(|source| SourceReaders::new(source).admit(selection.viewer));
         let mut named = Vec::new();
         for name in &selection.sources {
             let source = sources.iter().find(|source| source.name == *name);
@@ -214,7 +214,7 @@ impl FeedReader {
     /// Reads more from the store.
     async fn catch_up(&mut self) -> Result<(), StoreError> {
         let mut sources = self.feed.sources().await?;
-        sources.retain(|source| SourceReaders::of(source).admit(self.selection.viewer));
+        sources.retain(|source| SourceReaders::new(source).admit(self.selection.viewer));
         self.position
             .retain(|id| sources.iter().any(|source| u64::from(source.key.id) == id));
         let mut has_more = false;

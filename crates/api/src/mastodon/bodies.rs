@@ -9,7 +9,7 @@ use crate::description::ids::{AccountId, FilterKeywordId, StatusId};
 
 /// A list to make.
 #[derive(ToSchema)]
-pub(super) struct NewList {
+pub(crate) struct NewList {
     title: String,
     /// `list` without it.
     replies_policy: Option<RepliesPolicy>,
@@ -19,7 +19,7 @@ pub(super) struct NewList {
 
 /// What changes of a list.
 #[derive(ToSchema)]
-pub(super) struct ListChange {
+pub(crate) struct ListChange {
     title: Option<String>,
     replies_policy: Option<RepliesPolicy>,
     exclusive: Option<bool>,
@@ -27,13 +27,13 @@ pub(super) struct ListChange {
 
 /// Accounts that come to a list, or leave it.
 #[derive(ToSchema)]
-pub(super) struct ListAccounts {
+pub(crate) struct ListAccounts {
     account_ids: Vec<AccountId>,
 }
 
 /// A filter to make. Forms name members of keywords as `keywords_attributes[0][keyword]`.
 #[derive(ToSchema)]
-pub(super) struct NewFilter {
+pub(crate) struct NewFilter {
     title: String,
     context: Vec<FilterContext>,
     /// `warn` without it.
@@ -46,7 +46,7 @@ pub(super) struct NewFilter {
 
 /// What changes of a filter.
 #[derive(ToSchema)]
-pub(super) struct FilterChange {
+pub(crate) struct FilterChange {
     title: Option<String>,
     context: Option<Vec<FilterContext>>,
     filter_action: Option<FilterAction>,
@@ -58,7 +58,7 @@ pub(super) struct FilterChange {
 
 /// A filter of version 1 to make.
 #[derive(ToSchema)]
-pub(super) struct NewFilterV1 {
+pub(crate) struct NewFilterV1 {
     phrase: String,
     context: Vec<FilterContext>,
     /// False without it.
@@ -72,7 +72,7 @@ pub(super) struct NewFilterV1 {
 
 /// What changes of a filter of version 1.
 #[derive(ToSchema)]
-pub(super) struct FilterV1Change {
+pub(crate) struct FilterV1Change {
     phrase: Option<String>,
     context: Option<Vec<FilterContext>>,
     irreversible: Option<bool>,
@@ -95,7 +95,7 @@ struct KeywordAttributes {
 
 /// A keyword to add to a filter.
 #[derive(ToSchema)]
-pub(super) struct NewKeyword {
+pub(crate) struct NewKeyword {
     keyword: String,
     /// True without it.
     whole_word: Option<bool>,
@@ -103,21 +103,21 @@ pub(super) struct NewKeyword {
 
 /// What changes of a keyword.
 #[derive(ToSchema)]
-pub(super) struct ChangedKeyword {
+pub(crate) struct ChangedKeyword {
     keyword: Option<String>,
     whole_word: Option<bool>,
 }
 
 /// A status to add to a filter.
 #[derive(ToSchema)]
-pub(super) struct FilteredStatus {
+pub(crate) struct FilteredStatus {
     status_id: StatusId,
 }
 
 /// How far timelines were read. Forms name it as `home[last_read_id]`.
 #[derive(ToSchema)]
 #[schema(example = json!({ "home": { "last_read_id": "3819239792640001" } }))]
-pub(super) struct NewMarkers {
+pub(crate) struct NewMarkers {
     home: Option<NewMarker>,
     notifications: Option<NewMarker>,
 }

@@ -2,53 +2,50 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use axum::{
-    http::header::{CONTENT_TYPE, LINK},
-    response::{IntoResponse, Response},
-};
+use axum::response::Response;
 use driftline_store::{
     InstanceId, LocalId, StoreError, Tx,
     instance::{self, Instance},
-    timeline::{Range, Stretch, TimelinePost, Viewer},
-    viewer::ReadableSources,
+    timeline::{Range, Stretch, TimelinePost},
 };
 use serde_json::value::RawValue;
 
 use super::{
-    JSON, answer,
-    local_references::LocalReferences,
-    page_query::PageQuery,
-    status::{Overlays, Shown},
+    answer,
+    page_query::{Ends, PageQuery, ends},
+    statuses::{
+        entity_template::{EntityTemplate, Overlays},
+        local_references::LocalReferences,
+    },
     view::View,
 };
 use crate::{
-    App,
-    transport::{Address, ApiError},
+    auth::RequestContext,
+    transport::{ApiError, ApiResult},
 };
 
 /// The body of a page and its range.
-pub(super) struct Page {
+pub(crate) struct Page {
     body: Vec<u8>,
     /// The newest and the oldest ID; `None` if it is empty.
-    ends: Option<(LocalId, LocalId)>,
+    ends: Option<Ends>,
 }
 
 impl Page {
     /// A page of what `stretch` reads, of as many reads as fill it: mostly one. None is held up for long, and a
     /// client that has gone away ends them. Not found where `stretch` finds no timeline.
-    pub(super) async fn picked(
-        app: &App,
+    pub(crate) async fn picked(
+        context: &RequestContext,
         range: Range,
-        viewer: Viewer,
         stretch: impl Fn(&mut Tx<'_>, &Range) -> Result<Option<Stretch>, StoreError>
         + Clone
         + Send
         + 'static,
-    ) -> Result<Self, ApiError> {
-        let view = View::of(app, viewer);
-        let of_rest = view.clone();
+    ) -> ApiResult<Self> {
+        let view = View::new(context);
+        let view_of_rest = view.clone();
         let first = stretch.clone();
-        let first = answer::read(app, move |tx| {
+        let first = context.read(move |tx| {
             let Some(read) = first(tx, &range)? else {
                 return Ok(None);
             };
@@ -64,7 +61,7 @@ impl Page {
         let mut next = Some(rest);
         while let Some(range) = next {
             let stretch = stretch.clone();
-            let read = app.store.read(move |tx| stretch(tx, &range)).await?;
+            let read = context.read(move |tx| stretch(tx, &range)).await?;
             let mut read = read.ok_or(ApiError::NotFound)?;
             match range.min {
                 // Upward, what is read later is newer.
@@ -74,80 +71,80 @@ impl Page {
             next = read.rest;
         }
         let posts: Arc<[TimelinePost]> = posts.into();
-        answer::read(app, move |tx| Self::write(tx, &posts, &of_rest)).await
+        context
+            .read(move |tx| Self::write(tx, &posts, &view_of_rest))
+            .await
     }
 
-    pub(super) fn write(
+    /// A page without posts.
+    pub(crate) fn empty() -> Self {
+        Self {
+            body: b"[]".to_vec(),
+            ends: None,
+        }
+    }
+
+    pub(crate) fn write(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
         view: &View,
     ) -> Result<Self, StoreError> {
-        let body = Self::shown(tx, posts, view, |_, shown, local, overlays| {
-            Shown::list(shown, local, overlays)
+        let body = Self::render(tx, posts, view, |_, shown, local, overlays| {
+            EntityTemplate::list(shown, local, overlays)
         })?;
-        let ends = posts.first().zip(posts.last());
-        Ok(Self {
-            body,
-            ends: ends.map(|(newest, oldest)| (newest.id, oldest.id)),
-        })
+        let ends = ends(posts, |post| post.id);
+        Ok(Self { body, ends })
     }
 
     /// The entity `Status` of each post, by [`TimelinePost::id`].
-    pub(super) fn entities(
+    pub(crate) fn entities(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
         view: &View,
     ) -> Result<HashMap<LocalId, Box<RawValue>>, StoreError> {
-        Self::shown(tx, posts, view, |posts, shown, local, overlays| {
+        Self::render(tx, posts, view, |posts, shown, local, overlays| {
             let entities = posts.iter().zip(shown).filter_map(|(post, shown)| {
                 let mut body = Vec::new();
                 shown.write(&mut body, local, overlays);
-                let json = String::from_utf8(body).ok()?;
-                Some((post.id, RawValue::from_string(json).ok()?))
+                Some((post.id, answer::raw(body)?))
             });
             entities.collect()
         })
     }
 
     /// Calls `write` with posts, with what is shown of them, and with what that needs to be written.
-    fn shown<T>(
+    fn render<T>(
         tx: &mut Tx<'_>,
         posts: &[TimelinePost],
         view: &View,
-        write: impl FnOnce(&[&TimelinePost], &[Shown], &LocalReferences, Option<&Overlays>) -> T,
+        write: impl FnOnce(
+            &[&TimelinePost],
+            &[EntityTemplate],
+            &LocalReferences,
+            Option<&Overlays>,
+        ) -> T,
     ) -> Result<T, StoreError> {
-        let readable = ReadableSources::ask(tx, view.viewer)?;
         let instances: HashMap<InstanceId, Instance> = instance::all(tx)?
             .into_iter()
             .map(|instance| (instance.id, instance))
             .collect();
         let shown = posts.iter().filter_map(|post| {
             let instance = instances.get(&post.instance)?;
-            Some((post, Shown::status(post, instance)))
+            Some((post, EntityTemplate::status(post, instance)))
         });
-        let (known, shown): (Vec<&TimelinePost>, Vec<Shown>) = shown.unzip();
-        let readable = readable.read(tx)?;
-        let references = LocalReferences::ask(tx, &shown)?;
-        let overlays = view.ask(tx, &shown)?;
-        let local = references.read(tx, &readable)?;
-        let overlays = view.overlays(tx, overlays, (&known, &shown), &local, &readable)?;
-        Ok(write(&known, &shown, &local, overlays.as_ref()))
+        let (known, shown): (Vec<&TimelinePost>, Vec<EntityTemplate>) = shown.unzip();
+        view.write(tx, &known, &shown, HashMap::new(), |local, overlays| {
+            write(&known, &shown, local, overlays)
+        })
     }
 
     /// The same page by other IDs than the posts' own.
-    pub(super) fn by(self, ends: Option<(LocalId, LocalId)>) -> Self {
+    pub(crate) fn by(self, ends: Option<Ends>) -> Self {
         Self { ends, ..self }
     }
 
-    pub(super) fn answer(self, address: &Address, path: &str, query: &PageQuery) -> Response {
-        let link = self
-            .ends
-            .and_then(|ends| query.link(&address.of(path), ends));
-        let mut response = ([(CONTENT_TYPE, JSON)], self.body).into_response();
-        if let Some(link) = link {
-            response.headers_mut().insert(LINK, link);
-        }
-        response
+    pub(crate) fn answer(self, query: &PageQuery) -> Response {
+        query.with_link(answer::written(self.body), self.ends)
     }
 }
 

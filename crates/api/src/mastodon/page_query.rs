@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use axum::{
     Json,
     extract::FromRequestParts,
@@ -10,16 +12,18 @@ use serde::Serialize;
 use url::form_urlencoded::{self, Serializer};
 use utoipa::IntoParams;
 
+use super::values::is_true_text;
 use crate::{
+    App,
     description::ids::StatusId,
-    transport::{Address, ApiError},
+    transport::{Address, ApiError, ApiResult},
 };
 
 /// Which part of a timeline.
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct PageParams {
+pub(crate) struct PageParams {
     /// Only what is older than that.
     #[param(value_type = Option<StatusId>)]
     max_id: Option<String>,
@@ -40,7 +44,7 @@ pub(super) struct PageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct AccountPageParams {
+pub(crate) struct AccountPageParams {
     /// Only what is older than that: a value of the header `Link`.
     max_id: Option<String>,
     /// Only what is newer than that; the newest of it.
@@ -56,7 +60,7 @@ pub(super) struct AccountPageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct MarkPageParams {
+pub(crate) struct MarkPageParams {
     /// Only what was marked before that: a value of the header `Link`.
     max_id: Option<String>,
     /// Only what was marked after that; the latest of it.
@@ -72,7 +76,7 @@ pub(super) struct MarkPageParams {
 #[derive(IntoParams)]
 #[into_params(parameter_in = Query)]
 #[expect(dead_code, reason = "a description")]
-pub(super) struct PublicParams {
+pub(crate) struct PublicParams {
     /// Only statuses that were written here.
     local: Option<bool>,
     /// Only statuses of other servers: all are.
@@ -81,21 +85,24 @@ pub(super) struct PublicParams {
 
 /// The query of a request for a page of a timeline.
 #[derive(Debug)]
-pub(super) struct PageQuery {
+pub(crate) struct PageQuery {
+    /// The address of the page, without its query.
+    url: String,
     /// Which part of the timeline.
-    pub(super) range: Range,
+    pub(crate) range: Range,
     /// Whether to list only posts that were written here.
-    pub(super) local: bool,
+    pub(crate) local: bool,
     /// Whether to list only posts with media.
-    pub(super) only_media: bool,
+    pub(crate) only_media: bool,
     /// Parameters that the links to neighbouring pages repeat.
     kept: Vec<(String, String)>,
 }
 
 impl PageQuery {
     /// Parses a query. The last of repeated parameters counts; an empty bound is ignored.
-    pub(super) fn parse(query: &str, limits: Limits) -> Result<Self, ApiError> {
+    fn parse(url: String, query: &str, limits: Limits) -> ApiResult<Self> {
         let mut parsed = Self {
+            url,
             range: Range {
                 limit: limits.default,
                 ..Range::default()
@@ -113,8 +120,8 @@ impl PageQuery {
                 _ => {
                     match &*name {
                         "limit" => range.limit = limit(&value, limits)?,
-                        "local" => parsed.local = is_true(&value),
-                        "only_media" => parsed.only_media = is_true(&value),
+                        "local" => parsed.local = is_true_text(&value),
+                        "only_media" => parsed.only_media = is_true_text(&value),
                         _ => {}
                     }
                     parsed.kept.push((name.into_owned(), value.into_owned()));
@@ -125,51 +132,43 @@ impl PageQuery {
     }
 
     /// Whether a parameter is true.
-    pub(super) fn is_set(&self, name: &str) -> bool {
-        self.text(name).is_some_and(is_true)
+    pub(crate) fn is_set(&self, name: &str) -> bool {
+        self.text(name).is_some_and(is_true_text)
     }
 
     /// The value of a parameter that bounds no page; of one that comes twice, the last.
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
+    pub(crate) fn text(&self, name: &str) -> Option<&str> {
         let mut kept = self.kept.iter().rev();
         kept.find(|(known, _)| known == name)
             .map(|(_, value)| value.as_str())
     }
 
     /// All values of a parameter that may come several times, with `[]` after its name or without.
-    pub(super) fn texts<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
+    pub(crate) fn texts<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
         let kept = self.kept.iter();
         kept.filter(move |(known, _)| known.strip_suffix("[]").unwrap_or(known) == name)
             .map(|(_, value)| value.as_str())
     }
 
     /// Answers a list with the `Link` header of its page, from its newest to its oldest ID.
-    pub(super) fn answer(
-        &self,
-        address: &Address,
-        path: &str,
-        list: &impl Serialize,
-        ends: Option<(LocalId, LocalId)>,
-    ) -> Response {
-        let link = ends.and_then(|ends| self.link(&address.of(path), ends));
-        let mut response = Json(list).into_response();
-        if let Some(link) = link {
-            response.headers_mut().insert(LINK, link);
-        }
-        response
+    pub(crate) fn answer(&self, list: &impl Serialize, ends: Option<Ends>) -> Response {
+        self.with_link(Json(list).into_response(), ends)
     }
 
-    /// The `Link` header of the page at this address, from its newest to its oldest ID.
-    pub(super) fn link(
-        &self,
-        address: &str,
-        (newest, oldest): (LocalId, LocalId),
-    ) -> Option<HeaderValue> {
+    /// Adds the `Link` header of the page, unless it is empty.
+    pub(crate) fn with_link(&self, mut page: Response, ends: Option<Ends>) -> Response {
+        if let Some(link) = ends.and_then(|ends| self.link(ends)) {
+            page.headers_mut().insert(LINK, link);
+        }
+        page
+    }
+
+    fn link(&self, (newest, oldest): Ends) -> Option<HeaderValue> {
         let neighbour = |bound: &str, id: LocalId| {
             let mut query = Serializer::new(String::new());
             query.extend_pairs(&self.kept);
             query.append_pair(bound, &id.to_string());
-            format!("{address}?{}", query.finish())
+            format!("{}?{}", self.url, query.finish())
         };
         let link = Link {
             next: neighbour("max_id", oldest),
@@ -177,17 +176,44 @@ impl PageQuery {
         };
         HeaderValue::try_from(link.to_string()).ok()
     }
-}
 
-impl<S: Send + Sync> FromRequestParts<S> for PageQuery {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, ApiError> {
-        Self::parse(parts.uri.query().unwrap_or_default(), Limits::POSTS)
+    async fn extract(parts: &mut Parts, app: &Arc<App>, limits: Limits) -> ApiResult<Self> {
+        let Ok(address) = Address::from_request_parts(parts, app).await;
+        let query = parts.uri.query().unwrap_or_default();
+        Self::parse(address.url(parts.uri.path()), query, limits)
     }
 }
 
-fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
+/// The newest and the oldest ID of a page.
+pub(crate) type Ends = (LocalId, LocalId);
+
+/// The ends of a page whose rows have these IDs; `None` if it is empty.
+pub(crate) fn ends<T>(rows: &[T], id: impl Fn(&T) -> LocalId) -> Option<Ends> {
+    let (newest, oldest) = rows.first().zip(rows.last())?;
+    Some((id(newest), id(oldest)))
+}
+
+impl FromRequestParts<Arc<App>> for PageQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Self> {
+        Self::extract(parts, app, Limits::POSTS).await
+    }
+}
+
+/// The query of a request for a page of accounts, or of notifications.
+pub(crate) struct AccountPageQuery(pub(crate) PageQuery);
+
+impl FromRequestParts<Arc<App>> for AccountPageQuery {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> ApiResult<Self> {
+        let page = PageQuery::extract(parts, app, Limits::ACCOUNTS).await;
+        page.map(Self)
+    }
+}
+
+fn bound(name: &str, value: &str) -> ApiResult<Option<LocalId>> {
     if value.is_empty() {
         return Ok(None);
     }
@@ -199,26 +225,26 @@ fn bound(name: &str, value: &str) -> Result<Option<LocalId>, ApiError> {
 
 /// How many a page may have.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Limits {
+struct Limits {
     default: u16,
     max: u16,
 }
 
 impl Limits {
     /// Of posts.
-    pub(super) const POSTS: Self = Self {
+    const POSTS: Self = Self {
         default: 20,
         max: 40,
     };
     /// Of accounts, and of notifications.
-    pub(super) const ACCOUNTS: Self = Self {
+    const ACCOUNTS: Self = Self {
         default: 40,
         max: 80,
     };
 }
 
 /// Clamped to the maximum, as in Mastodon.
-fn limit(value: &str, Limits { max, .. }: Limits) -> Result<u16, ApiError> {
+fn limit(value: &str, Limits { max, .. }: Limits) -> ApiResult<u16> {
     let is_number = !value.is_empty() && value.bytes().all(|digit| digit.is_ascii_digit());
     match value.trim_start_matches('0') {
         digits if is_number && !digits.is_empty() => {
@@ -228,12 +254,4 @@ fn limit(value: &str, Limits { max, .. }: Limits) -> Result<u16, ApiError> {
             "limit must be between 1 and {max}"
         ))),
     }
-}
-
-/// Whether Rails reads the value as true.
-pub(super) fn is_true(value: &str) -> bool {
-    !matches!(
-        value,
-        "" | "0" | "f" | "F" | "false" | "FALSE" | "off" | "OFF"
-    )
 }

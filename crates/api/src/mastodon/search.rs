@@ -2,32 +2,33 @@
 
 use std::sync::Arc;
 
-use axum::{Json, extract::State};
+use axum::Json;
 use driftline_core::acct::acct_at;
 use driftline_store::{
     StoreError, Tx, find, instance,
     timeline::{self, Viewer},
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, value::RawValue};
+use serde_json::Value;
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    accounts::{self, Entities, is_true, number},
+    accounts::{account_entities::Entities, find as find_accounts},
     answer,
     entities::Search,
-    tags,
+    timelines::tags,
+    values::{is_true, number},
     view::View,
 };
 use crate::{
     App,
-    auth::{MayRead, needs},
-    transport::{Address, ApiError, Params},
+    auth::{MayRead, RequestContext, needs},
+    transport::{ApiError, ApiResult, JsonResult, Params},
 };
 
 /// The routes.
-pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new().routes(routes!(search))
 }
 
@@ -67,62 +68,62 @@ struct Found {
     responses((status = 200, body = Search)),
 )]
 async fn search(
-    MayRead(caller, _): MayRead<needs::ReadSearch>,
-    State(app): State<Arc<App>>,
-    address: Address,
+    reader: MayRead<needs::ReadSearch>,
     Params(query): Params<Query>,
-) -> Result<Json<Found>, ApiError> {
-    let viewer = caller.viewer();
-    let text = query.q.trim().to_owned();
+) -> JsonResult<Found> {
+    let viewer = reader.viewer;
+    let text = query.q.trim();
     if viewer == Viewer::Anonymous && number(query.offset.as_ref(), 0, 1)? > 0 {
         return Err(ApiError::TokenNeeded);
     }
     let limit = number(query.limit.as_ref(), 20, 40)?;
     let offset = number(query.offset.as_ref(), 0, 10_000)?;
+    let is_asked = is_true(query.resolve.as_ref()) && offset == 0;
     let is_of = |kind: &str| query.kind.as_deref().is_none_or(|asked| asked == kind);
     let mut found = Found::default();
     let is_address = text.starts_with("https://") || text.starts_with("http://");
     if is_address {
-        let is_profile = acct_at(&text).is_some();
+        let is_profile = acct_at(text).is_some();
         if is_of("accounts") && offset == 0 && is_profile {
-            let is_asked = is_true(query.resolve.as_ref());
-            found.accounts = accounts::at(&app, viewer, address, &text, is_asked).await?;
+            found.accounts = find_accounts::at(&reader, text, is_asked).await?;
         }
         if is_of("statuses") && offset == 0 && !is_profile {
-            found.statuses = post_of(&app, viewer, text.clone()).await?;
-            let is_asked = is_true(query.resolve.as_ref()) && viewer != Viewer::Anonymous;
+            found.statuses = post_at(&reader, text).await?;
             // By what the viewer sees alone: whether others have the post changes nothing.
-            if is_asked && found.statuses.is_empty() {
+            if is_asked && viewer != Viewer::Anonymous && found.statuses.is_empty() {
                 // What came of it is in the store, or is not known now.
-                let _ = app.mirror.fetch_post_at(viewer, text.clone()).await;
-                found.statuses = post_of(&app, viewer, text).await?;
+                let _ = reader
+                    .app
+                    .mirror
+                    .fetch_post_at(viewer, text.to_owned())
+                    .await;
+                found.statuses = post_at(&reader, text).await?;
             }
         }
         return Ok(Json(found));
     }
     if is_of("accounts") && !text.starts_with('#') {
         let only_followed = is_true(query.following.as_ref());
-        if is_true(query.resolve.as_ref()) && offset == 0 {
-            accounts::resolve(&app, viewer, &address, &text).await?;
+        if is_asked {
+            find_accounts::resolve(&reader, text).await?;
         }
-        let all = accounts::found(&app, viewer, address.clone(), text.clone(), only_followed);
+        let all = find_accounts::found(&reader, text.to_owned(), only_followed);
         found.accounts = all.await?.into_iter().skip(offset).take(limit).collect();
     }
-    let tag = text.strip_prefix('#').unwrap_or(&text);
+    let tag = text.strip_prefix('#').unwrap_or(text);
     if is_of("hashtags") && offset == 0 && tags::is_name(tag) {
-        found.hashtags = vec![tags::entity(tag, &address)];
+        found.hashtags = vec![tags::entity(tag, &reader.address)];
     }
     Ok(Json(found))
 }
 
 /// The post of an address, if the viewer may see it.
-async fn post_of(app: &App, viewer: Viewer, text: String) -> Result<Entities, ApiError> {
-    let view = View::of(app, viewer);
-    answer::read(app, move |tx| written(tx, &view, &text)).await
+async fn post_at(context: &RequestContext, text: &str) -> ApiResult<Entities> {
+    let (view, text) = (View::new(context), text.to_owned());
+    context.read(move |tx| written(tx, &view, &text)).await
 }
 
 fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<Entities, StoreError> {
-    let nothing = Entities::new();
     let mut seen = None;
     for id in find::posts_at(tx, text)? {
         seen = timeline::at_its_place(tx, id, view.viewer)?;
@@ -131,13 +132,11 @@ fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<Entities, StoreEr
         }
     }
     let Some(post) = seen else {
-        return Ok(nothing);
+        return Ok(Entities::new());
     };
     let Some(instance) = instance::by_id(tx, post.instance)? else {
-        return Ok(nothing);
+        return Ok(Entities::new());
     };
     let body = view.status(tx, &post, &instance)?;
-    let text = String::from_utf8(body).ok();
-    let json = text.and_then(|text| RawValue::from_string(text).ok());
-    Ok(json.into_iter().collect())
+    Ok(answer::raw(body).into_iter().collect())
 }

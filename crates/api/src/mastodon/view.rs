@@ -12,104 +12,102 @@ use driftline_store::{
 };
 
 use super::{
-    filter_cache::{AccountFilters, FilterCache, FilteredPost, PendingUpdateCount},
-    local_references::LocalReferences,
-    status::{Overlays, Shown},
+    filters::cache::{AccountFilters, FilterCache, FilteredPost},
+    statuses::{
+        entity_template::{EntityTemplate, Overlays},
+        local_references::LocalReferences,
+    },
 };
-use crate::App;
+use crate::auth::RequestContext;
 
 /// How posts are shown to one viewer, at one time.
 #[derive(Clone)]
-pub(super) struct View {
-    pub(super) viewer: Viewer,
+pub(crate) struct View {
+    pub(crate) viewer: Viewer,
     filters: FilterCache,
     now_ms: i64,
 }
 
 impl View {
-    pub(super) fn of(app: &App, viewer: Viewer) -> Self {
+    pub(crate) fn new(context: &RequestContext) -> Self {
         Self {
-            viewer,
-            filters: app.people.filters.clone(),
-            now_ms: app.people.now_ms(),
+            viewer: context.viewer,
+            filters: context.app.people.filters.clone(),
+            now_ms: context.now_ms(),
         }
     }
 
-    /// The entity `Status` of a post, and what it names without a local ID.
-    pub(super) fn status(
+    /// The entity `Status` of a post.
+    pub(crate) fn status(
         &self,
         tx: &mut Tx<'_>,
         post: &TimelinePost,
         instance: &Instance,
     ) -> Result<Vec<u8>, StoreError> {
-        let shown = Shown::status(post, instance);
+        let shown = EntityTemplate::status(post, instance);
         let only = slice::from_ref(&shown);
+        self.write(tx, &[post], only, HashMap::new(), |local, overlays| {
+            let mut body = Vec::new();
+            shown.write(&mut body, local, overlays);
+            body
+        })
+    }
+
+    /// Calls `write` with what entities need to be written: the local IDs of what they name, and what they say of the
+    /// viewer. `posts` and `shown` are the same, in one order. Posts in `named` have these IDs, whatever is found.
+    pub(crate) fn write<T>(
+        &self,
+        tx: &mut Tx<'_>,
+        posts: &[&TimelinePost],
+        shown: &[EntityTemplate],
+        named: HashMap<InstanceId, HashMap<String, LocalId>>,
+        write: impl FnOnce(&LocalReferences, Option<&Overlays>) -> T,
+    ) -> Result<T, StoreError> {
         let readable = ReadableSources::ask(tx, self.viewer)?;
-        let references = LocalReferences::ask(tx, only)?;
-        let overlays = self.ask(tx, only)?;
+        let references = LocalReferences::ask(tx, EntityTemplate::references(shown))?;
+        // Posts say nothing of a viewer without an account.
+        let overlays = match self.viewer.account() {
+            Some(account) => {
+                let nested = PendingNestedKeys::ask(tx, shown)?;
+                Some((account, nested, FilterCache::ask(tx, account)?))
+            }
+            None => None,
+        };
         let readable = readable.read(tx)?;
-        let local = references.read(tx, &readable)?;
-        let overlays = self.overlays(tx, overlays, (&[post], only), &local, &readable)?;
-        let mut body = Vec::new();
-        shown.write(&mut body, &local, overlays.as_ref());
-        Ok(body)
-    }
-
-    /// Asks for what [`View::overlays`] needs of `shown`, along with what is asked next; nothing for a viewer without
-    /// an account.
-    pub(super) fn ask(
-        &self,
-        tx: &mut Tx<'_>,
-        shown: &[Shown],
-    ) -> Result<PendingOverlays, StoreError> {
-        let Viewer::Account(account) = self.viewer else {
-            return Ok(PendingOverlays(None));
-        };
-        let nested = PendingNestedKeys::ask(tx, shown)?;
-        let filters = FilterCache::ask(tx, account)?;
-        Ok(PendingOverlays(Some((account, nested, filters))))
-    }
-
-    /// What posts, and those within them, say of the viewer; `None` of one without an account. `posts` and `shown`
-    /// are the same, in one order, and it was asked for `shown`.
-    pub(super) fn overlays(
-        &self,
-        tx: &mut Tx<'_>,
-        asked: PendingOverlays,
-        (posts, shown): (&[&TimelinePost], &[Shown]),
-        local: &LocalReferences,
-        readable: &ReadableSources,
-    ) -> Result<Option<Overlays>, StoreError> {
-        let Some((account, nested, filters)) = asked.0 else {
-            return Ok(None);
-        };
-        let nested = nested.read(tx)?;
-        let marks = Marks::load(tx, account, posts, &nested, readable)?;
-        let filters = self.filters.read(tx, filters)?;
-        let mut overlays = Overlays::new();
-        for (post, shown) in posts.iter().zip(shown) {
-            let marked = OfPost {
-                marks: &marks,
-                filters: &filters,
-                now_ms: self.now_ms,
-            };
-            marked.add(&mut overlays, (post, shown), &nested, local);
+        let mut local = references.read(tx, &readable)?;
+        for (instance, ids) in named {
+            local.name_posts(instance, ids);
         }
-        Ok(Some(overlays))
+        let overlays = match overlays {
+            Some((account, nested, filters)) => {
+                let nested = nested.read(tx)?;
+                let marks = PostMarks::load(tx, account, posts, &nested, &readable)?;
+                let filters = self.filters.read(tx, filters)?;
+                let rule = OverlayRule {
+                    marks: &marks,
+                    filters: &filters,
+                    now_ms: self.now_ms,
+                };
+                let mut overlays = Overlays::new();
+                for (post, shown) in posts.iter().zip(shown) {
+                    rule.add(&mut overlays, (post, shown), &nested, &local);
+                }
+                Some(overlays)
+            }
+            None => None,
+        };
+        Ok(write(&local, overlays.as_ref()))
     }
 }
 
 /// Stored posts that others show within them, by instance and ID there.
 type NestedKeys = HashMap<InstanceId, HashMap<String, PostKey>>;
 
-/// What was asked for of what posts say of a viewer with an account.
-pub(super) struct PendingOverlays(Option<(LocalAccountId, PendingNestedKeys, PendingUpdateCount)>);
-
 /// Stored posts within others that were asked for.
 struct PendingNestedKeys(Vec<(InstanceId, PendingRows<'static, (String, PostKey)>)>);
 
 impl PendingNestedKeys {
-    fn ask(tx: &mut Tx<'_>, shown: &[Shown]) -> Result<Self, StoreError> {
+    fn ask(tx: &mut Tx<'_>, shown: &[EntityTemplate]) -> Result<Self, StoreError> {
         let mut names: HashMap<InstanceId, Vec<&str>> = HashMap::new();
         for shown in shown {
             let nested = names.entry(shown.instance()).or_default();
@@ -135,9 +133,9 @@ impl PendingNestedKeys {
 }
 
 /// Which posts an account has marked, and how: a mark of one copy is of all of them.
-struct Marks(HashMap<LocalId, Vec<Mark>>);
+struct PostMarks(HashMap<LocalId, Vec<Mark>>);
 
-impl Marks {
+impl PostMarks {
     fn load(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
@@ -174,18 +172,18 @@ impl Marks {
     }
 }
 
-/// What one post, and those within it, say of the viewer.
-struct OfPost<'a> {
-    marks: &'a Marks,
+/// What the overlays of posts, and of those within them, follow from.
+struct OverlayRule<'a> {
+    marks: &'a PostMarks,
     filters: &'a AccountFilters,
     now_ms: i64,
 }
 
-impl OfPost<'_> {
+impl OverlayRule<'_> {
     fn add(
         &self,
         overlays: &mut Overlays,
-        (post, shown): (&TimelinePost, &Shown),
+        (post, shown): (&TimelinePost, &EntityTemplate),
         nested: &NestedKeys,
         local: &LocalReferences,
     ) {

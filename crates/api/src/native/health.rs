@@ -80,58 +80,60 @@ fn low_disk_line(low: &LowDisk, is_operator: bool) -> String {
 }
 
 fn stalled_lines(stalled: &[StalledSource], is_operator: bool) -> String {
-    if stalled.is_empty() {
-        return String::new();
-    }
-    if !is_operator {
-        return format!("\nstalled sources: {}", stalled.len());
-    }
-    let now = now_ms();
-    let (own, of_accounts) = by_owner(stalled, |source| &source.name);
-    let lines = own.into_iter().map(|source| {
-        let for_ms = now.saturating_sub(source.since_ms);
-        let (name, reason) = (&source.name, &source.reason);
-        format!("\n{name} is stalled for {}: {reason}", show_ms(for_ms))
-    });
-    lines
-        .chain(of_accounts_line("stalled", of_accounts))
-        .collect()
+    let state = |source: &StalledSource| {
+        let for_ms = now_ms().saturating_sub(source.since_ms);
+        format!("is stalled for {}: {}", show_ms(for_ms), source.reason)
+    };
+    source_lines(
+        "stalled",
+        stalled,
+        is_operator,
+        |source| &source.name,
+        state,
+    )
 }
 
 fn failing_lines(failing: &[FailingSource], is_operator: bool) -> String {
-    if failing.is_empty() {
+    let state = |source: &FailingSource| {
+        let for_ms = now_ms().saturating_sub(source.since_ms);
+        let (count, reason) = (source.count, &source.reason);
+        format!(
+            "fails for {}, {count} times in a row: {reason}",
+            show_ms(for_ms)
+        )
+    };
+    source_lines(
+        "failing",
+        failing,
+        is_operator,
+        |source| &source.name,
+        state,
+    )
+}
+
+/// The lines of the operator's sources in a state, and the number of the others. Those may be private to their accounts,
+/// and what is wrong with them would name their servers.
+fn source_lines<S>(
+    kind: &str,
+    all: &[S],
+    is_operator: bool,
+    name: impl Fn(&S) -> &str,
+    state: impl Fn(&S) -> String,
+) -> String {
+    if all.is_empty() {
         return String::new();
     }
     if !is_operator {
-        return format!("\nfailing sources: {}", failing.len());
+        return format!("\n{kind} sources: {}", all.len());
     }
-    let now = now_ms();
-    let (own, of_accounts) = by_owner(failing, |source| &source.name);
-    let lines = own.into_iter().map(|source| {
-        let for_ms = now.saturating_sub(source.since_ms);
-        let (name, count) = (&source.name, source.count);
-        let reason = &source.reason;
-        format!(
-            "\n{name} fails for {}, {count} times in a row: {reason}",
-            show_ms(for_ms)
-        )
-    });
-    lines
-        .chain(of_accounts_line("failing", of_accounts))
-        .collect()
-}
-
-/// The operator's sources, and the number of the others. Those may be private to their accounts, and what is wrong with
-/// them would name their servers.
-fn by_owner<S>(all: &[S], name: impl Fn(&S) -> &str) -> (Vec<&S>, usize) {
     let is_own = |source: &&S| source::parts_of_name(name(source)).0.is_none();
     let own: Vec<&S> = all.iter().filter(is_own).collect();
     let of_accounts = all.len() - own.len();
-    (own, of_accounts)
-}
-
-fn of_accounts_line(how: &str, count: usize) -> Option<String> {
-    (count > 0).then(|| format!("\n{how} sources of accounts: {count}"))
+    let lines = own
+        .iter()
+        .map(|source| format!("\n{} {}", name(source), state(source)));
+    let last = (of_accounts > 0).then(|| format!("\n{kind} sources of accounts: {of_accounts}"));
+    lines.chain(last).collect()
 }
 
 /// The metrics in Prometheus' text form.

@@ -2,11 +2,11 @@
 
 use std::{collections::BTreeMap, sync::Arc};
 
-use axum::{Json, extract::State};
+use axum::Json;
 use driftline_core::social::InstanceInfo;
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    InstanceId, StoreError,
+    InstanceId,
     instance_info::{self, StoredInstanceInfo},
     source,
 };
@@ -17,8 +17,8 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App,
     auth::{MayRead, needs},
-    mastodon::known_hosts,
-    transport::{ApiError, OwnOrigin},
+    mastodon::instance::peers::known_hosts,
+    transport::{JsonResult, OwnOrigin},
 };
 
 /// The routes.
@@ -85,13 +85,12 @@ impl InstanceRecord {
     responses((status = 200, body = [InstanceRecord])),
 )]
 async fn instances(
-    MayRead(caller, _): MayRead<needs::NoScope>,
-    State(app): State<Arc<App>>,
+    reader: MayRead<needs::NoScope>,
     OwnOrigin(own): OwnOrigin,
-) -> Result<Json<Vec<InstanceRecord>>, ApiError> {
-    let viewer = caller.viewer();
-    let hosts = known_hosts(&app, viewer).await?;
-    let read = app.store.read(move |tx| {
+) -> JsonResult<Vec<InstanceRecord>> {
+    let hosts = known_hosts(&reader).await?;
+    let viewer = reader.viewer;
+    let read = reader.read(move |tx| {
         let mut said = instance_info::all(tx)?;
         let sources = source::readable(tx, viewer)?;
         // Of an instance that only others read, nothing is told but that it is an author's host.
@@ -109,9 +108,13 @@ async fn instances(
                 (origin, said.filter(|said| said.fetched_at_ms >= since_ms))
             })
             .collect();
-        Ok::<_, StoreError>(read)
+        Ok(read)
     });
-    let mut records = vec![InstanceRecord::new(own, InstanceKind::Own, &app.own.info)];
+    let mut records = vec![InstanceRecord::new(
+        own,
+        InstanceKind::Own,
+        &reader.app.own.info,
+    )];
     let (mut read_hosts, nothing) = (Vec::new(), InstanceInfo::default());
     for (origin, said) in read.await? {
         let host = origin.split_once("://").map(|(_, host)| host);

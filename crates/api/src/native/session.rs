@@ -33,8 +33,8 @@ use crate::{
     },
     description::ids::DeviceId,
     oauth::MAX_BODY_BYTES,
-    pages::user_agent,
-    transport::{ApiError, ClientAddress, Params, PathText, Problem},
+    pages::session::user_agent,
+    transport::{ApiError, ApiResult, ClientAddress, JsonResult, Params, PathText, Problem},
 };
 
 /// The routes. No page of another site may call them: they take passphrases.
@@ -82,9 +82,7 @@ pub(crate) struct Refresh {
 
 /// Logs in with a passphrase: a manual log-in, which begins a family of tokens.
 #[utoipa::path(
-    post,
-    path = "/api/driftline/v1/log-in",
-    tag = "log-ins",
+    post, path = "/api/driftline/v1/log-in", tag = "log-ins",
     request_body(content((LogIn), (LogIn = "application/x-www-form-urlencoded"), (LogIn = "multipart/form-data"))),
     security(()),
     responses(
@@ -128,9 +126,7 @@ pub(crate) async fn log_in(
 /// Exchanges a refresh token for new tokens. Each refresh token works once; if a used one comes back after
 /// a moment, the whole log-in ends, since somebody else may have it.
 #[utoipa::path(
-    post,
-    path = "/api/driftline/v1/refresh",
-    tag = "log-ins",
+    post, path = "/api/driftline/v1/refresh", tag = "log-ins",
     request_body(content((Refresh), (Refresh = "application/x-www-form-urlencoded"), (Refresh = "multipart/form-data"))),
     security(()),
     responses(
@@ -185,26 +181,21 @@ pub(crate) async fn refresh(
 
 /// Ends the log-in that the token is of.
 #[utoipa::path(
-    post,
-    path = "/api/driftline/v1/log-out",
-    tag = "log-ins",
+    post, path = "/api/driftline/v1/log-out", tag = "log-ins",
     security(("account" = [])),
     responses(
         (status = 204),
         (status = 401, body = Problem, description = "The token is invalid"),
     )
 )]
-pub(crate) async fn log_out(
-    caller: LoggedIn<needs::NoScope>,
-    State(app): State<Arc<App>>,
-) -> Result<StatusCode, ApiError> {
-    let account = caller.account.id;
-    let end = move |tx: &mut Tx<'_>| match caller.by {
+pub(crate) async fn log_out(caller: LoggedIn<needs::NoScope>) -> ApiResult<StatusCode> {
+    let (account, by) = (caller.account.id, caller.by);
+    let end = move |tx: &mut Tx<'_>| match by {
         Credential::Family(family) => token_family::end(tx, account, family),
         Credential::Token(token, _) => access_token::revoke(tx, account, token),
     };
-    app.store.write(Root::none(), end).await?;
-    app.people.callers.forget(account);
+    caller.app.store.write(Root::none(), end).await?;
+    caller.app.people.callers.forget(account);
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -233,9 +224,7 @@ pub(crate) struct DeviceJson {
 
 /// Lists what is logged in to the account.
 #[utoipa::path(
-    get,
-    path = "/api/driftline/v1/devices",
-    tag = "log-ins",
+    get, path = "/api/driftline/v1/devices", tag = "log-ins",
     security(("account" = ["read:accounts"])),
     responses(
         (status = 200, body = [DeviceJson]),
@@ -243,17 +232,14 @@ pub(crate) struct DeviceJson {
         (status = 403, body = Problem, description = "The token lacks the scope `read:accounts`"),
     )
 )]
-pub(crate) async fn devices(
-    caller: LoggedIn<needs::ReadAccounts>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<DeviceJson>>, ApiError> {
-    let (account, now_ms) = (caller.account.id, app.people.now_ms());
-    let read = move |tx: &mut Tx<'_>| log_ins::list(tx, account, now_ms);
+pub(crate) async fn devices(caller: LoggedIn<needs::ReadAccounts>) -> JsonResult<Vec<DeviceJson>> {
+    let now_ms = caller.now_ms();
+    let log_ins = caller.read(move |tx, account| log_ins::list(tx, account, now_ms));
     let LogIns {
         tokens,
         families,
         sessions,
-    } = app.store.read(read).await?;
+    } = log_ins.await?;
     let mut devices = Vec::new();
     devices.extend(tokens.into_iter().map(|listed| DeviceJson {
         kind: "app",
@@ -290,9 +276,7 @@ pub(crate) async fn devices(
 
 /// Logs something out.
 #[utoipa::path(
-    delete,
-    path = "/api/driftline/v1/devices/{kind}/{id}",
-    tag = "log-ins",
+    delete, path = "/api/driftline/v1/devices/{kind}/{id}", tag = "log-ins",
     params(
         ("kind" = String, Path, description = "`app`, `device` or `browser`", example = "app"),
         ("id" = DeviceId, Path, description = "Its ID in the list"),
@@ -307,9 +291,8 @@ pub(crate) async fn devices(
 )]
 pub(crate) async fn revoke(
     caller: LoggedIn<needs::WriteAccounts>,
-    State(app): State<Arc<App>>,
     PathText((kind, id)): PathText<(String, String)>,
-) -> Result<StatusCode, ApiError> {
+) -> ApiResult<StatusCode> {
     let account = caller.account.id;
     let id: u64 = id.parse().map_err(|_| ApiError::NotFound)?;
     let revoke: fn(&mut Tx<'_>, LocalAccountId, u64) -> Result<bool, StoreError> =
@@ -320,8 +303,8 @@ pub(crate) async fn revoke(
             _ => return Err(ApiError::NotFound),
         };
     let job = move |tx: &mut Tx<'_>| revoke(tx, account, id);
-    let is_revoked = app.store.write(Root::none(), job).await?;
-    app.people.callers.forget(account);
+    let is_revoked = caller.app.store.write(Root::none(), job).await?;
+    caller.app.people.callers.forget(account);
     match is_revoked {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(ApiError::NotFound),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::{
     Json,
-    extract::{DefaultBodyLimit, State, rejection::JsonRejection},
+    extract::{DefaultBodyLimit, rejection::JsonRejection},
     http::StatusCode,
 };
 use driftline_core::{api::Api, audience::Audience};
@@ -17,7 +17,8 @@ use crate::{
     App,
     auth::{LoggedIn, needs},
     description::ids,
-    transport::{ApiError, PathId, Problem},
+    mastodon::answer::found,
+    transport::{ApiError, ApiResult, JsonResult, PathId, Problem},
 };
 
 /// The routes. Adding a source causes requests to its server.
@@ -111,11 +112,9 @@ pub struct OwnSourceChange {
         (status = 200, body = [OwnSource]),
     )
 )]
-async fn list(
-    caller: LoggedIn<needs::ReadLists>,
-    State(app): State<Arc<App>>,
-) -> Result<Json<Vec<OwnSource>>, ApiError> {
-    Ok(Json(app.mirror.own_sources(caller.account.id).await?))
+async fn list(caller: LoggedIn<needs::ReadLists>) -> JsonResult<Vec<OwnSource>> {
+    let sources = caller.app.mirror.own_sources(caller.account.id).await?;
+    Ok(Json(sources))
 }
 
 /// Adds a source for the account.
@@ -134,14 +133,14 @@ async fn list(
 )]
 async fn add(
     caller: LoggedIn<needs::Sources>,
-    State(app): State<Arc<App>>,
     body: Result<Json<NewOwnSource>, JsonRejection>,
-) -> Result<Json<OwnSource>, ApiError> {
+) -> JsonResult<OwnSource> {
     let Json(new) = body.map_err(unreadable)?;
     if new.audience == Some(Audience::Public) {
         caller.check::<needs::Publish>()?;
     }
-    let added = app.mirror.add_own_source(caller.account.id, new).await;
+    let mirror = &caller.app.mirror;
+    let added = mirror.add_own_source(caller.account.id, new).await;
     Ok(Json(added.map_err(refused)?))
 }
 
@@ -155,14 +154,9 @@ async fn add(
         (status = 404, body = Problem, description = "The account has no such source"),
     )
 )]
-async fn show(
-    caller: LoggedIn<needs::ReadLists>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<Json<OwnSource>, ApiError> {
-    let all = app.mirror.own_sources(caller.account.id).await?;
-    let found = all.into_iter().find(|source| source.id == id.to_string());
-    found.map(Json).ok_or(ApiError::NotFound)
+async fn show(caller: LoggedIn<needs::ReadLists>, PathId(id): PathId) -> JsonResult<OwnSource> {
+    let all = caller.app.mirror.own_sources(caller.account.id).await?;
+    found(all.into_iter().find(|source| source.id == id.to_string()))
 }
 
 /// Changes a source of the account.
@@ -182,20 +176,16 @@ async fn show(
 )]
 async fn change(
     caller: LoggedIn<needs::Sources>,
-    State(app): State<Arc<App>>,
     PathId(id): PathId,
     body: Result<Json<OwnSourceChange>, JsonRejection>,
-) -> Result<Json<OwnSource>, ApiError> {
+) -> JsonResult<OwnSource> {
     let Json(change) = body.map_err(unreadable)?;
     if change.audience == Some(Audience::Public) {
         caller.check::<needs::Publish>()?;
     }
-    let (account, source) = (caller.account.id, OwnSourceId(id));
-    let changed = app.mirror.change_own_source(account, source, change).await;
-    changed
-        .map_err(refused)?
-        .map(Json)
-        .ok_or(ApiError::NotFound)
+    let mirror = &caller.app.mirror;
+    let changed = mirror.change_own_source(caller.account.id, OwnSourceId(id), change);
+    found(changed.await.map_err(refused)?)
 }
 
 /// Removes a source of the account, with the posts that only it has.
@@ -208,13 +198,9 @@ async fn change(
         (status = 404, body = Problem, description = "The account has no such source"),
     )
 )]
-async fn remove(
-    caller: LoggedIn<needs::Sources>,
-    State(app): State<Arc<App>>,
-    PathId(id): PathId,
-) -> Result<StatusCode, ApiError> {
+async fn remove(caller: LoggedIn<needs::Sources>, PathId(id): PathId) -> ApiResult<StatusCode> {
     let (account, source) = (caller.account.id, OwnSourceId(id));
-    match app.mirror.remove_own_source(account, source).await? {
+    match caller.app.mirror.remove_own_source(account, source).await? {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(ApiError::NotFound),
     }

@@ -57,10 +57,7 @@ pub(crate) struct StreamQuery {
 /// on at the last ID that it got misses nothing and gets nothing twice. Of several edits of one post
 /// that come to be told at once, the post has its last form in each.
 #[utoipa::path(
-    get,
-    path = "/api/v1/stream/posts",
-    params(StreamQuery, ("Last-Event-ID" = Option<String>, Header, description = "The position to go on after")),
-    tag = "posts",
+    get, path = "/api/v1/stream/posts", tag = "posts", params(StreamQuery, ("Last-Event-ID" = Option<String>, Header, description = "The position to go on after")),
     security(("operator" = [])),
     responses(
         (status = 200, content_type = "text/event-stream", body = String),
@@ -121,7 +118,7 @@ struct Client {
     reader: FeedReader,
     store_fault: StoreFault,
     /// The position that it was told last.
-    told: Option<String>,
+    last_sent: Option<String>,
     silence: Interval,
 }
 
@@ -135,7 +132,7 @@ fn events(
     let client = Client {
         reader,
         store_fault,
-        told: None,
+        last_sent: None,
         silence,
     };
     stream::unfold(client, async |mut client| {
@@ -147,7 +144,7 @@ fn events(
 impl Client {
     /// `None` at the end: the client comes back with the last ID.
     async fn next(&mut self) -> Option<Event> {
-        if self.told.is_none() {
+        if self.last_sent.is_none() {
             return Some(self.position().retry(RETRY));
         }
         tokio::select! {
@@ -155,12 +152,12 @@ impl Client {
                 Ok(Some(event)) => {
                     self.silence.reset();
                     let id = self.reader.position().to_string();
-                    let told = Event::default()
+                    let sent = Event::default()
                         .id(&id)
                         .event(event.change.kind.name())
                         .data(event.json());
-                    self.told = Some(id);
-                    Some(told)
+                    self.last_sent = Some(id);
+                    Some(sent)
                 }
                 Ok(None) => None,
                 Err(error) => {
@@ -170,8 +167,8 @@ impl Client {
                     None
                 }
             },
-            _ = self.silence.tick() => Some(match self.told.as_deref() {
-                Some(told) if told == self.reader.position().to_string() => {
+            _ = self.silence.tick() => Some(match self.last_sent.as_deref() {
+                Some(last) if last == self.reader.position().to_string() => {
                     Event::default().comment("")
                 }
                 _ => self.position(),
@@ -185,7 +182,7 @@ impl Client {
             .id(&id)
             .event("position")
             .data(format!("{{\"position\":\"{id}\"}}"));
-        self.told = Some(id);
+        self.last_sent = Some(id);
         event
     }
 }

@@ -34,10 +34,8 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 ///
 /// After the answer 202 the IDs are stored durably. Sending them again does no harm.
 #[utoipa::path(
-    post,
-    path = "/api/v1/track",
+    post, path = "/api/v1/track", tag = "posts",
     request_body = Track,
-    tag = "posts",
     security(("operator" = [])),
     responses(
         (status = 202, body = TrackResult),
@@ -97,10 +95,7 @@ pub(crate) struct TrackedQuery {
 
 /// The tracked posts of a server, counted by state.
 #[utoipa::path(
-    get,
-    path = "/api/v1/track",
-    params(TrackedQuery),
-    tag = "posts",
+    get, path = "/api/v1/track", tag = "posts", params(TrackedQuery),
     security(("operator" = [])),
     responses(
         (status = 200, body = TrackedPosts),

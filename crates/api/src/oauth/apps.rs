@@ -79,7 +79,7 @@ pub(super) async fn register(
     // Nothing in a name may turn around what the page of consent says beside it.
     let name = without_bidi_controls(new.client_name.trim()).into_owned();
     if name.is_empty() || name.chars().count() > MAX_NAME || name.chars().any(char::is_control) {
-        return Err(invalid("Application name is invalid"));
+        return Err(ApiError::invalid("Application name is invalid"));
     }
     let redirect_uris = new.redirect_uris.into_parts();
     let is_good = (1..=MAX_REDIRECT_URIS).contains(&redirect_uris.len())
@@ -87,13 +87,13 @@ pub(super) async fn register(
             .iter()
             .all(|uri| redirect_uri::is_allowed(uri));
     if !is_good {
-        return Err(invalid("Redirect URI must be an absolute URI."));
+        return Err(ApiError::invalid("Redirect URI must be an absolute URI."));
     }
     let scopes = ScopeSet::parse(&new.scopes)
-        .map_err(|_| invalid("Scopes doesn't match configured on the server."))?;
+        .map_err(|_| ApiError::invalid("Scopes doesn't match configured on the server."))?;
     let website = new.website.filter(|website| !website.is_empty());
     if website.as_deref().is_some_and(|website| !is_page(website)) {
-        return Err(invalid("Website is invalid"));
+        return Err(ApiError::invalid("Website is invalid"));
     }
     app.people.count_registration(address)?;
     let secret = OpaqueSecret::generate(SecretKind::App, None)?;
@@ -112,13 +112,11 @@ pub(super) async fn register(
     };
     let added = app.store.write(local_ids::root(), add).await?;
     let added = added.ok_or(ApiError::Internal)?;
-    let mut shown = shown(&added);
-    if let Value::Object(members) = &mut shown {
-        members.insert("client_id".into(), json!(added.client_id));
-        members.insert("client_secret".into(), json!(secret.expose()));
-        members.insert("client_secret_expires_at".into(), json!(0));
-    }
-    Ok(Json(shown).into_response())
+    let mut entity = app_entity(&added);
+    entity["client_id"] = json!(added.client_id);
+    entity["client_secret"] = json!(secret.expose());
+    entity["client_secret_expires_at"] = json!(0);
+    Ok(Json(entity).into_response())
 }
 
 /// The app that the token is of.
@@ -141,11 +139,11 @@ pub(super) async fn verify(
     };
     let found = app.store.read(move |tx| app::by_id(tx, id)).await?;
     let found = found.ok_or(ApiError::NotFound)?;
-    Ok(Json(shown(&found)).into_response())
+    Ok(Json(app_entity(&found)).into_response())
 }
 
 /// The entity `Application`, without what only its maker gets.
-fn shown(app: &OAuthApp) -> Value {
+fn app_entity(app: &OAuthApp) -> Value {
     let scopes: Vec<&str> = app.scopes.split(' ').collect();
     json!({
         "id": app.id.to_string(),
@@ -161,10 +159,6 @@ fn shown(app: &OAuthApp) -> Value {
 fn is_page(text: &str) -> bool {
     let url = Url::parse(text).ok();
     text.len() <= 2_000 && url.is_some_and(|url| matches!(url.scheme(), "http" | "https"))
-}
-
-fn invalid(why: &str) -> ApiError {
-    ApiError::Unprocessable(format!("Validation failed: {why}"))
 }
 
 const MAX_NAME: usize = 60;

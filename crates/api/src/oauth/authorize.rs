@@ -3,11 +3,11 @@
 //! Whatever is wrong with the request is shown here: nobody is sent to an address that the app has not registered,
 //! and none is opened without a decision on the page of consent, since anybody registers apps (RFC 9700, 4.11.2).
 
-use std::sync::Arc;
-
 use axum::{
-    extract::State,
-    http::{StatusCode, Uri},
+    http::{
+        StatusCode, Uri,
+        header::{CACHE_CONTROL, REFERRER_POLICY},
+    },
     response::{IntoResponse as _, Redirect, Response},
 };
 use driftline_core::social::AccountAction;
@@ -20,7 +20,7 @@ use driftline_store::{
         local_account, web_session,
     },
 };
-use maud::{Markup, html};
+use maud::html;
 use serde::Deserialize;
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
@@ -35,7 +35,7 @@ use crate::{
         ScopeSet,
         opaque_secret::{OpaqueSecret, SecretKind},
     },
-    pages::{Browser, Language, layout::Page},
+    pages::{language::Language, layout::Page, scope_words::scope_in_words, session::Browser},
     transport::{ApiError, Params},
 };
 
@@ -77,29 +77,26 @@ struct Checked {
     responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 400, body = String, content_type = "text/html", description = "The app, its address or its scopes are unknown, or the request is malformed: nobody is sent to the app")),
 )]
 pub(crate) async fn ask(
-    State(app): State<Arc<App>>,
-    language: Language,
     browser: Browser,
     uri: Uri,
     params: Result<Params<Request>, ApiError>,
 ) -> Response {
     let asked = async {
         let Params(request) = params?;
-        let checked = match check(&app, language, &request).await? {
+        let checked = match check(&browser.app, browser.language, &request).await? {
             Ok(checked) => checked,
             Err(refused) => return Ok(refused),
         };
         let logs_in = request.force_login.as_deref() == Some("true");
         match &browser.logged_in {
             Some((_, holder)) if !logs_in && holder.state.allows(AccountAction::UseTokens) => {
-                let page = consent(language, &browser, &request, &checked, holder);
+                let page = consent(&browser, &request, &checked, holder);
                 Ok(browser.answer(page.at(uri)))
             }
-            _ => Ok(to_log_in(language, &uri)),
+            _ => Ok(to_log_in(browser.language, &uri)),
         }
     };
-    let answer: Result<Response, ApiError> = asked.await;
-    answer.unwrap_or_else(|error| Page::of_error(language, error))
+    Page::or_error(browser.language, asked).await
 }
 
 /// Allows an app to act for who is logged in, or does not.
@@ -110,16 +107,14 @@ pub(crate) async fn ask(
     responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site")),
 )]
 pub(crate) async fn decide(
-    State(app): State<Arc<App>>,
-    language: Language,
     browser: Browser,
     params: Result<Params<Request>, ApiError>,
 ) -> Response {
     let decided = async {
         let Params(request) = params?;
-        let texts = language.texts();
+        let texts = browser.texts();
         let forbidden =
-            |text| Ok(Page::error(language, StatusCode::FORBIDDEN, text).into_response());
+            |text| Ok(Page::error(browser.language, StatusCode::FORBIDDEN, text).into_response());
         let (session, holder) = match &browser.logged_in {
             Some(found) if browser.sent(&request.form_token) => found,
             _ => return forbidden(texts.form_expired),
@@ -127,13 +122,13 @@ pub(crate) async fn decide(
         if !holder.state.allows(AccountAction::UseTokens) {
             return forbidden(texts.frozen);
         }
-        let checked = match check(&app, language, &request).await? {
+        let checked = match check(&browser.app, browser.language, &request).await? {
             Ok(checked) => checked,
             Err(refused) => return Ok(refused),
         };
         if request.decision != "allow" {
             if checked.redirect_uri == OUT_OF_BAND {
-                let denied = Page::error(language, StatusCode::BAD_REQUEST, texts.denied);
+                let denied = Page::error(browser.language, StatusCode::BAD_REQUEST, texts.denied);
                 return Ok(denied.into_response());
             }
             let mut answer = vec![("error", "access_denied")];
@@ -149,7 +144,7 @@ pub(crate) async fn decide(
             scopes: checked.scopes.to_string(),
             challenge: checked.challenge,
         };
-        let now_ms = app.people.now_ms();
+        let now_ms = browser.app.people.now_ms();
         let (account, session) = (holder.id, session.id);
         // Whoever freezes the account or replaces its passphrase ends its sessions and then its codes.
         let add = move |tx: &mut Tx<'_>| {
@@ -160,18 +155,20 @@ pub(crate) async fn decide(
             }
             Ok::<_, StoreError>(is_there)
         };
-        if !app.store.write(local_account::root(account), add).await? {
+        let added = browser.app.store.write(local_account::root(account), add);
+        if !added.await? {
             return forbidden(texts.form_expired);
         }
         if checked.redirect_uri == OUT_OF_BAND {
-            return Ok(shown_code(language, &checked.app.name, code.expose()).into_response());
+            return Ok(
+                shown_code(browser.language, &checked.app.name, code.expose()).into_response(),
+            );
         }
         let mut answer = vec![("code", code.expose())];
         answer.extend(request.state.as_deref().map(|state| ("state", state)));
         Ok(send(&checked.redirect_uri, &answer))
     };
-    let answer: Result<Response, ApiError> = decided.await;
-    answer.unwrap_or_else(|error| Page::of_error(language, error))
+    Page::or_error(browser.language, decided).await
 }
 
 async fn check(
@@ -223,22 +220,14 @@ fn is_challenge(text: &str) -> bool {
 
 /// Sends the browser to the app.
 fn send(redirect_uri: &str, params: &[(&str, &str)]) -> Response {
-    match redirect_uri::with_params(redirect_uri, params) {
-        Some(address) => {
-            let mut answer = Redirect::to(&address).into_response();
-            let headers = answer.headers_mut();
-            headers.insert(
-                "cache-control",
-                axum::http::HeaderValue::from_static("no-store"),
-            );
-            headers.insert(
-                "referrer-policy",
-                axum::http::HeaderValue::from_static("no-referrer"),
-            );
-            answer
-        }
-        None => ApiError::Internal.into_response(),
-    }
+    let Some(address) = redirect_uri::with_params(redirect_uri, params) else {
+        return ApiError::Internal.into_response();
+    };
+    let headers = [
+        (CACHE_CONTROL, "no-store"),
+        (REFERRER_POLICY, "no-referrer"),
+    ];
+    (headers, Redirect::to(&address)).into_response()
 }
 
 /// The log-in, which leads back here. It must not be forced twice.
@@ -254,14 +243,8 @@ fn to_log_in(language: Language, uri: &Uri) -> Response {
     Redirect::to(&format!("/log-in?{}", to.finish())).into_response()
 }
 
-fn consent(
-    language: Language,
-    browser: &Browser,
-    request: &Request,
-    checked: &Checked,
-    holder: &TokenHolder,
-) -> Page {
-    let texts = language.texts();
+fn consent(browser: &Browser, request: &Request, checked: &Checked, holder: &TokenHolder) -> Page {
+    let (language, texts) = (browser.language, browser.texts());
     let hidden = |name: &str, value: Option<&str>| {
         html! {
             @if let Some(value) = value {
@@ -279,7 +262,11 @@ fn consent(
             p.hint { a href=(website) rel="noopener noreferrer nofollow" { (website) } }
         }
         h2 { (texts.may) }
-        (scopes_in_words(language, checked.scopes))
+        ul {
+            @for scope in checked.scopes.iter() {
+                li { (scope_in_words(scope, language)) }
+            }
+        }
         @if checked.redirect_uri != OUT_OF_BAND {
             p.hint { (texts.leads_to) " " bdi { (checked.redirect_uri) } }
         }
@@ -307,17 +294,6 @@ fn consent(
     Page {
         form_leads_to,
         ..Page::new(language, texts.consent, body)
-    }
-}
-
-fn scopes_in_words(language: Language, scopes: ScopeSet) -> Markup {
-    let texts = language.texts();
-    html! {
-        ul {
-            @for scope in scopes.iter() {
-                li { (texts.scope(scope)) }
-            }
-        }
     }
 }
 

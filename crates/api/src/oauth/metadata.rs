@@ -13,13 +13,13 @@ use crate::{auth::Scope, transport::Address};
 pub(super) async fn metadata(address: Address) -> Json<Value> {
     let scopes: Vec<&str> = Scope::ALL.iter().map(|scope| scope.name()).collect();
     Json(json!({
-        "issuer": address.of("/"),
+        "issuer": address.url("/"),
         "service_documentation": "https://docs.joinmastodon.org/",
-        "authorization_endpoint": address.of("/oauth/authorize"),
-        "token_endpoint": address.of("/oauth/token"),
-        "revocation_endpoint": address.of("/oauth/revoke"),
-        "userinfo_endpoint": address.of("/oauth/userinfo"),
-        "app_registration_endpoint": address.of("/api/v1/apps"),
+        "authorization_endpoint": address.url("/oauth/authorize"),
+        "token_endpoint": address.url("/oauth/token"),
+        "revocation_endpoint": address.url("/oauth/revoke"),
+        "userinfo_endpoint": address.url("/oauth/userinfo"),
+        "app_registration_endpoint": address.url("/api/v1/apps"),
         "scopes_supported": scopes,
         "response_types_supported": ["code"],
         "response_modes_supported": ["query"],

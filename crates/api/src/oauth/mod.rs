@@ -8,15 +8,13 @@ mod error;
 mod metadata;
 mod redirect_uri;
 mod revoke;
-mod token;
+pub(crate) mod token;
 mod user_info;
 
 use std::sync::Arc;
 
 use axum::extract::DefaultBodyLimit;
 use utoipa_axum::{router::OpenApiRouter, routes};
-
-pub(crate) use token::{TokenJson, give};
 
 use crate::App;
 

@@ -49,61 +49,19 @@ pub(super) fn form_source(uri: &str) -> Option<String> {
 /// Whether a browser or an operating system has that scheme for itself: an address of it opens a program that is
 /// no app, with what the address says.
 fn is_forbidden(scheme: &str) -> bool {
+    let mut schemes = FORBIDDEN_SCHEMES.split(' ');
     let mut beginnings = FORBIDDEN_BEGINNINGS.iter();
-    FORBIDDEN_SCHEMES.contains(&scheme) || beginnings.any(|beginning| scheme.starts_with(beginning))
+    schemes.any(|forbidden| forbidden == scheme)
+        || beginnings.any(|beginning| scheme.starts_with(beginning))
 }
 
 /// Of Windows (`ms-msdt`, `ms-word`, `search-ms`), Android's packages and settings, browsers, and wrappers of other
 /// schemes (`view-source`, `jar`).
-const FORBIDDEN_SCHEMES: &[&str] = &[
-    "about",
-    "afp",
-    "android-app",
-    "applescript",
-    "blob",
-    "brave",
-    "callto",
-    "cid",
-    "chrome",
-    "chrome-extension",
-    "chrome-search",
-    "chrome-untrusted",
-    "content",
-    "data",
-    "devtools",
-    "edge",
-    "facetime",
-    "feed",
-    "file",
-    "filesystem",
-    "ftp",
-    "intent",
-    "itms-services",
-    "jar",
-    "javascript",
-    "ldap",
-    "ldaps",
-    "livescript",
-    "mailto",
-    "mhtml",
-    "mocha",
-    "moz-extension",
-    "onenote-cmd",
-    "opera",
-    "res",
-    "resource",
-    "search",
-    "search-ms",
-    "shell",
-    "smb",
-    "sms",
-    "tel",
-    "vbscript",
-    "view-source",
-    "ws",
-    "wss",
-    "wyciwyg",
-];
+const FORBIDDEN_SCHEMES: &str = "about afp android-app applescript blob brave callto cid chrome chrome-extension \
+    chrome-search chrome-untrusted content data devtools edge facetime feed file filesystem \
+    ftp intent itms-services jar javascript ldap ldaps livescript mailto mhtml mocha \
+    moz-extension onenote-cmd opera res resource search search-ms shell smb sms tel \
+    vbscript view-source ws wss wyciwyg";
 const FORBIDDEN_BEGINNINGS: &[&str] = &["ms-", "microsoft-", "windows-", "x-apple", "safari-"];
 const MAX_BYTES: usize = 2_000;
 

@@ -1,10 +1,7 @@
 //! The link in the mail of a sign-up. It only shows a button, since programs that look at mails follow
 //! links.
 
-use std::sync::Arc;
-
 use axum::{
-    extract::State,
     http::{StatusCode, Uri},
     response::{IntoResponse as _, Response},
 };
@@ -14,9 +11,8 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Browser, Language, layout::Page, log_in};
+use super::{layout::Page, log_in, session::Browser};
 use crate::{
-    App,
     people::SignUpMode,
     sign_up,
     transport::{ApiError, ClientAddress, Params},
@@ -51,26 +47,24 @@ pub(super) struct Link {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    language: Language,
     browser: Browser,
     uri: Uri,
     params: Result<Params<Link>, ApiError>,
 ) -> Response {
     let Ok(Params(link)) = params else {
-        return invalid(&app, language).into_response();
+        return invalid(&browser).into_response();
     };
-    let texts = language.texts();
+    let texts = browser.texts();
     let body = html! {
         p { (texts.confirm_text) }
-        form method="post" action={ "/confirm?lang=" (language.tag()) } {
+        form method="post" action={ "/confirm?lang=" (browser.language.tag()) } {
             (browser.hidden_token())
             input type="hidden" name="id" value=(link.id);
             input type="hidden" name="state" value=(link.state.expose_secret());
             button type="submit" { (texts.confirm) }
         }
     };
-    browser.answer(Page::new(language, texts.confirm, body).at(uri))
+    browser.answer(Page::new(browser.language, texts.confirm, body).at(uri))
 }
 
 /// Confirms a mail address.
@@ -81,30 +75,29 @@ pub(super) async fn show(
     responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 404, body = String, content_type = "text/html", description = "The link is unknown, used or expired"), (status = 429, body = String, content_type = "text/html", description = "Too many wrong links came from this address")),
 )]
 pub(super) async fn submit(
-    State(app): State<Arc<App>>,
-    language: Language,
     ClientAddress(address): ClientAddress,
     browser: Browser,
     params: Result<Params<Link>, ApiError>,
 ) -> Response {
     let submitted = async {
         let Params(link) = params?;
-        let texts = language.texts();
+        let texts = browser.texts();
         if !browser.sent(&link.form_token) {
-            let expired = Page::error(language, StatusCode::FORBIDDEN, texts.form_expired);
+            let expired = Page::error(browser.language, StatusCode::FORBIDDEN, texts.form_expired);
             return Ok(expired.into_response());
         }
         let Ok(id) = link.id.parse::<u64>() else {
-            return Ok(invalid(&app, language).into_response());
+            return Ok(invalid(&browser).into_response());
         };
-        let confirmed = sign_up::confirm(&app, address, LocalId::new(id), link.state).await?;
+        let confirmed =
+            sign_up::confirm(&browser.app, address, LocalId::new(id), link.state).await?;
         // Which of the reasons it was would tell of other people's addresses.
         let Ok(VerifiedAccount {
             account,
             continue_to,
         }) = confirmed
         else {
-            return Ok(invalid(&app, language).into_response());
+            return Ok(invalid(&browser).into_response());
         };
         let waits = account.awaits_approval;
         let body = html! {
@@ -112,19 +105,18 @@ pub(super) async fn submit(
                 p { (texts.confirmed_waits) }
             } @else {
                 p { (texts.confirmed_text) }
-                p { a href=(log_in::address(language, continue_to.as_deref())) { (texts.log_in) } }
+                p { a href=(log_in::address(browser.language, continue_to.as_deref())) { (texts.log_in) } }
             }
         };
-        Ok(Page::new(language, texts.confirmed, body).into_response())
+        Ok(Page::new(browser.language, texts.confirmed, body).into_response())
     };
-    let answer: Result<Response, ApiError> = submitted.await;
-    answer.unwrap_or_else(|error| Page::of_error(language, error))
+    Page::or_error(browser.language, submitted).await
 }
 
-fn invalid(app: &App, language: Language) -> Page {
-    let texts = language.texts();
+fn invalid(browser: &Browser) -> Page {
+    let (language, texts) = (browser.language, browser.texts());
     let mut page = Page::error(language, StatusCode::NOT_FOUND, texts.link_invalid);
-    if app.people.sign_up.mode != SignUpMode::Closed {
+    if browser.app.people.sign_up.mode != SignUpMode::Closed {
         let to = format!("/sign-up?lang={}", language.tag());
         page.body = html! { (page.body) p { a href=(to) { (texts.sign_up) } } };
     }

@@ -5,17 +5,15 @@ use std::sync::Arc;
 
 use axum::{
     extract::State,
-    http::{
-        Uri,
-        header::{CACHE_CONTROL, CONTENT_TYPE},
-    },
+    http::Uri,
     response::{IntoResponse as _, Response},
 };
 use maud::{Markup, html};
 
-use super::{Language, layout::Page};
+use super::{language::Language, layout::Page};
 use crate::{
     App,
+    mastodon::answer::picture,
     people::SignUpMode,
     transport::{Address, PathText},
 };
@@ -93,11 +91,7 @@ fn in_apps(language: Language, searched: &str) -> Markup {
     responses((status = 200, body = Vec<u8>, content_type = "image/png")),
 )]
 pub(super) async fn icon() -> Response {
-    let headers = [
-        (CONTENT_TYPE, "image/png"),
-        (CACHE_CONTROL, "public, max-age=86400"),
-    ];
-    (headers, include_bytes!("icon.png").as_slice()).into_response()
+    picture(include_bytes!("icon.png"))
 }
 
 /// The same, where browsers look for it.

@@ -15,7 +15,7 @@ use super::{
     language::Language,
     style::{STYLE, STYLE_SOURCE},
 };
-use crate::transport::{ApiError, StoreFailure};
+use crate::transport::{ApiError, ApiResult, StoreFailure};
 
 /// A page to answer with.
 pub(crate) struct Page {
@@ -49,6 +49,16 @@ impl Page {
             status,
             ..Self::new(language, title, body)
         }
+    }
+
+    /// What `answer` answers, or the page of its error.
+    pub(crate) async fn or_error(
+        language: Language,
+        answer: impl Future<Output = ApiResult>,
+    ) -> Response {
+        answer
+            .await
+            .unwrap_or_else(|error| Self::of_error(language, error))
     }
 
     /// The page of an error that has no page of its own.

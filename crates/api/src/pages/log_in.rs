@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use axum::{
-    extract::{Query, State, rejection::QueryRejection},
+    extract::{Query, rejection::QueryRejection},
     http::{StatusCode, Uri},
     response::{IntoResponse as _, Redirect, Response},
 };
@@ -12,9 +10,8 @@ use serde::Deserialize;
 use url::form_urlencoded;
 use utoipa::{IntoParams, ToSchema};
 
-use super::{Browser, Language, layout::Page};
+use super::{language::Language, layout::Page, session::Browser};
 use crate::{
-    App,
     auth::log_in::{self, LogInFailed},
     people::SignUpMode,
     transport::{ApiError, ClientAddress, Params},
@@ -48,26 +45,18 @@ pub(super) struct LogInForm {
     responses((status = 200, body = String, content_type = "text/html")),
 )]
 pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    language: Language,
     browser: Browser,
     uri: Uri,
     query: Result<Query<Destination>, QueryRejection>,
 ) -> Response {
-    let to = query
-        .ok()
-        .and_then(|Query(query)| query.to)
-        .filter(|to| is_own(to));
+    let to = query.ok().and_then(|Query(query)| query.to);
+    let to = own(to.as_deref());
     let page = match &browser.logged_in {
         Some((_, holder)) if to.is_none() => {
-            let name = holder.name.as_str();
-            Page::new(
-                language,
-                language.texts().logged_in,
-                welcome(language, &browser, name),
-            )
+            let body = welcome(&browser, holder.name.as_str());
+            Page::new(browser.language, browser.texts().logged_in, body)
         }
-        _ => form(&app, language, &browser, to.as_deref(), None),
+        _ => form(&browser, to, None),
     };
     browser.answer(page.at(uri))
 }
@@ -80,18 +69,16 @@ pub(super) async fn show(
     responses((status = 200, body = String, content_type = "text/html"), (status = 303, description = "To the page that follows"), (status = 401, body = String, content_type = "text/html", description = "No account has that name or address with that passphrase"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site"), (status = 429, body = String, content_type = "text/html")),
 )]
 pub(super) async fn submit(
-    State(app): State<Arc<App>>,
-    language: Language,
     ClientAddress(address): ClientAddress,
     browser: Browser,
     params: Result<Params<LogInForm>, ApiError>,
 ) -> Response {
     let submitted = async {
         let Params(sent) = params?;
-        let to = sent.to.as_deref().filter(|to| is_own(to));
-        let texts = language.texts();
+        let to = own(sent.to.as_deref());
+        let texts = browser.texts();
         let refused = |status, text: &str| {
-            let page = form(&app, language, &browser, to, Some((&sent.who, text)));
+            let page = form(&browser, to, Some((&sent.who, text)));
             Ok(browser.answer(Page { status, ..page }))
         };
         if !browser.sent(&sent.form_token) {
@@ -99,7 +86,7 @@ pub(super) async fn submit(
         }
         let begin = browser.begin_session();
         let from = (address, browser.device.as_ref());
-        match log_in::log_in(&app, &sent.who, &sent.passphrase, from, begin).await? {
+        match log_in::log_in(&browser.app, &sent.who, &sent.passphrase, from, begin).await? {
             Ok((account, secret)) => {
                 let there = Redirect::to(to.unwrap_or("/log-in"));
                 browser.with_session(account.id, &secret?, there)
@@ -119,8 +106,7 @@ pub(super) async fn submit(
             }
         }
     };
-    let answer: Result<Response, ApiError> = submitted.await;
-    answer.unwrap_or_else(|error| Page::of_error(language, error))
+    Page::or_error(browser.language, submitted).await
 }
 
 /// The form of `POST /log-out`.
@@ -138,27 +124,20 @@ pub(super) struct LogOutForm {
     responses((status = 303, description = "To the form to log in"), (status = 403, body = String, content_type = "text/html", description = "The form is not of this browser, or comes from another site")),
 )]
 pub(super) async fn log_out(
-    language: Language,
     browser: Browser,
     params: Result<Params<LogOutForm>, ApiError>,
 ) -> Response {
     let is_ours = params.is_ok_and(|Params(form)| browser.sent(&form.form_token));
     if !is_ours {
-        let text = language.texts().form_expired;
-        return Page::error(language, StatusCode::FORBIDDEN, text).into_response();
+        let text = browser.texts().form_expired;
+        return Page::error(browser.language, StatusCode::FORBIDDEN, text).into_response();
     }
     let out = browser.log_out(Redirect::to("/log-in")).await;
-    out.unwrap_or_else(|error| Page::of_error(language, error))
+    out.unwrap_or_else(|error| Page::of_error(browser.language, error))
 }
 
-fn form(
-    app: &App,
-    language: Language,
-    browser: &Browser,
-    to: Option<&str>,
-    refused: Option<(&str, &str)>,
-) -> Page {
-    let texts = language.texts();
+fn form(browser: &Browser, to: Option<&str>, refused: Option<(&str, &str)>) -> Page {
+    let (language, texts) = (browser.language, browser.texts());
     let (who, error) = refused.unzip();
     let body = html! {
         @if let Some(error) = error {
@@ -181,7 +160,7 @@ fn form(
             }
             button type="submit" { (texts.log_in) }
         }
-        @if app.people.sign_up.mode != SignUpMode::Closed {
+        @if browser.app.people.sign_up.mode != SignUpMode::Closed {
             p.after { (texts.no_account) " " a href=(with_destination("/sign-up", language, to)) { (texts.sign_up) } }
         }
     };
@@ -203,21 +182,26 @@ pub(super) fn with_destination(path: &str, language: Language, to: Option<&str>)
     format!("{path}?{}", query.finish())
 }
 
-fn welcome(language: Language, browser: &Browser, name: &str) -> Markup {
-    let texts = language.texts();
+fn welcome(browser: &Browser, name: &str) -> Markup {
+    let texts = browser.texts();
     html! {
         p { (texts.logged_in_as) " " strong { "@" (name) } }
         p { (texts.go_to_app) }
-        form method="post" action={ "/log-out?lang=" (language.tag()) } {
+        form method="post" action={ "/log-out?lang=" (browser.language.tag()) } {
             (browser.hidden_token())
             button.second type="submit" { (texts.log_out) }
         }
     }
 }
 
+/// A page of ours that a log-in may lead to.
+pub(super) fn own(to: Option<&str>) -> Option<&str> {
+    to.filter(|to| is_own(to))
+}
+
 /// Whether it is a page of ours that a log-in may lead to: nothing else, so that no link here leads
 /// elsewhere.
-pub(super) fn is_own(to: &str) -> bool {
+fn is_own(to: &str) -> bool {
     to.starts_with("/oauth/authorize?")
         && to.len() <= 8_000
         && to.bytes().all(|byte| byte.is_ascii_graphic())

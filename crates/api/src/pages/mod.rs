@@ -8,10 +8,11 @@ mod confirm;
 pub(crate) mod cookies;
 pub(crate) mod form_token;
 mod landing;
-mod language;
+pub(crate) mod language;
 pub(crate) mod layout;
 mod log_in;
-mod session;
+pub(crate) mod scope_words;
+pub(crate) mod session;
 mod sign_up;
 mod style;
 mod texts;
@@ -20,9 +21,6 @@ use std::sync::Arc;
 
 use axum::{extract::DefaultBodyLimit, middleware};
 use utoipa_axum::{router::OpenApiRouter, routes};
-
-pub(crate) use language::Language;
-pub(crate) use session::{Browser, user_agent};
 
 use crate::{
     App,

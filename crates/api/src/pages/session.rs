@@ -19,19 +19,20 @@ use driftline_store::{
 use maud::{Markup, html};
 use secrecy::ExposeSecret as _;
 
-use super::{Language, cookies::Cookie, form_token, layout::Page};
+use super::{cookies::Cookie, form_token, language::Language, layout::Page, texts::Texts};
 use crate::{
     App,
     auth::{
         DEVICE_LIFETIME_MS, KnownDevice,
         opaque_secret::{OpaqueSecret, SecretKind, random_text},
     },
-    transport::ApiError,
+    transport::{ApiError, ApiResult},
 };
 
 /// A browser: its cookies, and who is logged in with it.
 pub(crate) struct Browser {
-    app: Arc<App>,
+    pub(crate) app: Arc<App>,
+    pub(crate) language: Language,
     form: String,
     is_new: bool,
     session_text: Option<String>,
@@ -43,6 +44,11 @@ pub(crate) struct Browser {
 }
 
 impl Browser {
+    /// The texts of the browser's language.
+    pub(crate) fn texts(&self) -> &'static Texts {
+        self.language.texts()
+    }
+
     /// Whether the form came from a page that this browser was given.
     pub(crate) fn sent(&self, form_token: &str) -> bool {
         !self.is_new && form_token::is(&self.form_token(), form_token)
@@ -136,15 +142,14 @@ impl FromRequestParts<Arc<App>> for Browser {
     type Rejection = Response;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Response> {
-        let language = Language::from_request_parts(parts, app).await;
-        let language = language.unwrap_or_else(|never| match never {});
-        let known = Self::of(parts, app).await;
+        let Ok(language) = Language::from_request_parts(parts, app).await;
+        let known = Self::load(parts, app, language).await;
         known.map_err(|error| Page::of_error(language, error))
     }
 }
 
 impl Browser {
-    async fn of(parts: &Parts, app: &Arc<App>) -> Result<Self, ApiError> {
+    async fn load(parts: &Parts, app: &Arc<App>, language: Language) -> ApiResult<Self> {
         let headers = &parts.headers;
         let form = Cookie::Form
             .read(app, headers)
@@ -163,6 +168,7 @@ impl Browser {
         let device = device.and_then(|text| app.people.native.device(text, now_ms).ok());
         Ok(Self {
             app: Arc::clone(app),
+            language,
             form,
             is_new,
             session_text,

@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use axum::{
-    extract::{Query, State, rejection::QueryRejection},
+    extract::{Query, rejection::QueryRejection},
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse as _, Response},
 };
@@ -12,12 +10,12 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use super::{
-    Browser, Language,
+    language::Language,
     layout::Page,
     log_in::{self, Destination},
+    session::Browser,
 };
 use crate::{
-    App,
     people::SignUpMode,
     sign_up::{self, Faults, NameFault, SignUpRequest},
     transport::{ApiError, ClientAddress, Params},
@@ -41,12 +39,6 @@ pub(super) struct SignUpForm {
     to: Option<String>,
 }
 
-impl SignUpForm {
-    fn to(&self) -> Option<&str> {
-        self.to.as_deref().filter(|to| log_in::is_own(to))
-    }
-}
-
 /// The form to sign up.
 #[utoipa::path(
     get, path = "/sign-up", tag = "pages", params(Destination),
@@ -54,21 +46,19 @@ impl SignUpForm {
     responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here")),
 )]
 pub(super) async fn show(
-    State(app): State<Arc<App>>,
-    language: Language,
     browser: Browser,
     uri: Uri,
     query: Result<Query<Destination>, QueryRejection>,
 ) -> Response {
-    if app.people.sign_up.mode == SignUpMode::Closed {
-        return closed(language).at(uri).into_response();
+    if browser.app.people.sign_up.mode == SignUpMode::Closed {
+        return closed(browser.language).at(uri).into_response();
     }
     let sent = SignUpForm {
         to: query.ok().and_then(|Query(query)| query.to),
         ..SignUpForm::default()
     };
     let faults = Faults::default();
-    browser.answer(form(&app, language, &browser, &sent, &faults, None).at(uri))
+    browser.answer(form(&browser, &sent, &faults, None).at(uri))
 }
 
 /// Signs somebody up.
@@ -81,8 +71,6 @@ pub(super) async fn show(
     responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here, the form is not of this browser, or it comes from another site"), (status = 422, body = String, content_type = "text/html", description = "Values that cannot be used")),
 )]
 pub(super) async fn submit(
-    State(app): State<Arc<App>>,
-    language: Language,
     ClientAddress(address): ClientAddress,
     browser: Browser,
     headers: HeaderMap,
@@ -90,12 +78,12 @@ pub(super) async fn submit(
 ) -> Response {
     let submitted = async {
         let Params(sent) = params?;
-        if app.people.sign_up.mode == SignUpMode::Closed {
-            return Ok(closed(language).into_response());
+        if browser.app.people.sign_up.mode == SignUpMode::Closed {
+            return Ok(closed(browser.language).into_response());
         }
         if !browser.sent(&sent.form_token) {
-            let expired = Some(language.texts().form_expired);
-            let page = form(&app, language, &browser, &sent, &Faults::default(), expired);
+            let expired = Some(browser.texts().form_expired);
+            let page = form(&browser, &sent, &Faults::default(), expired);
             let status = StatusCode::FORBIDDEN;
             return Ok(browser.answer(Page { status, ..page }));
         }
@@ -104,20 +92,23 @@ pub(super) async fn submit(
             mail: sent.mail.clone(),
             passphrase: sent.passphrase.clone(),
             reason: sent.reason.clone(),
-            language,
-            continue_to: sent.to().map(str::to_owned),
+            language: browser.language,
+            continue_to: log_in::own(sent.to.as_deref()).map(str::to_owned),
         };
-        match sign_up::sign_up(&app, &headers, address, request).await? {
-            Ok(_) => Ok(browser.answer(sent_page(language, &browser, sent.mail.trim(), sent.to()))),
+        match sign_up::sign_up(&browser.app, &headers, address, request).await? {
+            Ok(_) => Ok(browser.answer(sent_page(
+                &browser,
+                sent.mail.trim(),
+                log_in::own(sent.to.as_deref()),
+            ))),
             Err(faults) => {
-                let page = form(&app, language, &browser, &sent, &faults, None);
+                let page = form(&browser, &sent, &faults, None);
                 let status = StatusCode::UNPROCESSABLE_ENTITY;
                 Ok(browser.answer(Page { status, ..page }))
             }
         }
     };
-    let answer: Result<Response, ApiError> = submitted.await;
-    answer.unwrap_or_else(|error| Page::of_error(language, error))
+    Page::or_error(browser.language, submitted).await
 }
 
 /// The form of `POST /sign-up/resend`.
@@ -131,12 +122,6 @@ pub(super) struct ResendForm {
     to: Option<String>,
 }
 
-impl ResendForm {
-    fn to(&self) -> Option<&str> {
-        self.to.as_deref().filter(|to| log_in::is_own(to))
-    }
-}
-
 /// Sends the mail of a sign-up again.
 ///
 /// Whether anything is sent is not told.
@@ -147,8 +132,6 @@ impl ResendForm {
     responses((status = 200, body = String, content_type = "text/html"), (status = 403, body = String, content_type = "text/html", description = "Nobody may sign up here, the form is not of this browser, or it comes from another site")),
 )]
 pub(super) async fn resend(
-    State(app): State<Arc<App>>,
-    language: Language,
     ClientAddress(address): ClientAddress,
     browser: Browser,
     headers: HeaderMap,
@@ -157,14 +140,17 @@ pub(super) async fn resend(
     let submitted = async {
         let Params(sent) = params?;
         if !browser.sent(&sent.form_token) {
-            let text = language.texts().form_expired;
-            return Ok(Page::error(language, StatusCode::FORBIDDEN, text).into_response());
+            let text = browser.texts().form_expired;
+            return Ok(Page::error(browser.language, StatusCode::FORBIDDEN, text).into_response());
         }
-        sign_up::resend(&app, &headers, address, &sent.mail).await?;
-        Ok(browser.answer(sent_page(language, &browser, sent.mail.trim(), sent.to())))
+        sign_up::resend(&browser.app, &headers, address, &sent.mail).await?;
+        Ok(browser.answer(sent_page(
+            &browser,
+            sent.mail.trim(),
+            log_in::own(sent.to.as_deref()),
+        )))
     };
-    let answer: Result<Response, ApiError> = submitted.await;
-    answer.unwrap_or_else(|error| Page::of_error(language, error))
+    Page::or_error(browser.language, submitted).await
 }
 
 fn closed(language: Language) -> Page {
@@ -177,15 +163,8 @@ fn closed(language: Language) -> Page {
     }
 }
 
-fn form(
-    app: &App,
-    language: Language,
-    browser: &Browser,
-    sent: &SignUpForm,
-    faults: &Faults,
-    error: Option<&str>,
-) -> Page {
-    let texts = language.texts();
+fn form(browser: &Browser, sent: &SignUpForm, faults: &Faults, error: Option<&str>) -> Page {
+    let (language, texts) = (browser.language, browser.texts());
     let name_fault = faults.name.map(|fault| match fault {
         NameFault::Invalid => texts.bad_name,
         NameFault::Taken => texts.name_taken,
@@ -209,7 +188,7 @@ fn form(
         }
         form method="post" action={ "/sign-up?lang=" (language.tag()) } {
             (browser.hidden_token())
-            @if let Some(to) = sent.to() {
+            @if let Some(to) = log_in::own(sent.to.as_deref()) {
                 input type="hidden" name="to" value=(to);
             }
             div.field {
@@ -233,7 +212,7 @@ fn form(
                     aria-invalid=[invalid(2)] autofocus[first == Some(2)];
                 (below("passphrase-hint", texts.passphrase_hint, passphrase_fault))
             }
-            @if app.people.sign_up.mode == SignUpMode::Approval {
+            @if browser.app.people.sign_up.mode == SignUpMode::Approval {
                 div.field {
                     label for="reason" { (texts.reason) }
                     textarea #reason name="reason" required maxlength="500" aria-describedby="reason-hint"
@@ -245,7 +224,7 @@ fn form(
             }
             button type="submit" { (texts.sign_up) }
         }
-        p.after { (texts.have_account) " " a href=(log_in::address(language, sent.to())) { (texts.log_in) } }
+        p.after { (texts.have_account) " " a href=(log_in::address(language, log_in::own(sent.to.as_deref()))) { (texts.log_in) } }
     };
     Page::new(language, texts.sign_up, body)
 }
@@ -260,8 +239,8 @@ fn below(id: &str, hint: &str, fault: Option<&str>) -> Markup {
     }
 }
 
-fn sent_page(language: Language, browser: &Browser, mail: &str, to: Option<&str>) -> Page {
-    let texts = language.texts();
+fn sent_page(browser: &Browser, mail: &str, to: Option<&str>) -> Page {
+    let (language, texts) = (browser.language, browser.texts());
     let (before, after) = texts.mail_sent_text.split_once("{}").unwrap_or_default();
     let body = html! {
         p { (before) strong { (mail) } (after) }

@@ -14,7 +14,7 @@ pub(crate) struct Address(String);
 
 impl Address {
     /// The URL of a path; without a host if the request named none.
-    pub(crate) fn of(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("{}{path}", self.0)
     }
 

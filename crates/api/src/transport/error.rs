@@ -66,6 +66,19 @@ pub enum ApiError {
     Internal,
 }
 
+/// What a route answers, or why it fails.
+pub(crate) type ApiResult<T = Response> = Result<T, ApiError>;
+
+/// What a route answers in JSON, or why it fails.
+pub(crate) type JsonResult<T> = ApiResult<Json<T>>;
+
+impl ApiError {
+    /// A value of the request is invalid, as Mastodon says it.
+    pub(crate) fn invalid(why: impl std::fmt::Display) -> Self {
+        Self::Unprocessable(format!("Validation failed: {why}"))
+    }
+}
+
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
         if error.is_outage() {

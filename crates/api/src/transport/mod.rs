@@ -23,7 +23,7 @@ pub use undeclared_proxy::refuse_undeclared_proxies;
 
 pub(crate) use address::{Address, OwnOrigin};
 pub(crate) use client_address::{ClientAddress, ConnectionEnds};
-pub(crate) use error::StoreFailure;
+pub(crate) use error::{ApiResult, JsonResult, StoreFailure};
 pub(crate) use params::Params;
 pub(crate) use path_id::PathId;
 pub(crate) use path_text::PathText;

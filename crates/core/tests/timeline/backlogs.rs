@@ -18,7 +18,7 @@ use super::{
 /// A burst of 70 posts and, after an outage, 200 posts: with each kind of server, and with crashes.
 #[test]
 fn a_backlog_is_stored_in_the_order_of_its_source() {
-    seeds::run(60, |seed| {
+    seeds::run(24, |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut harness = harness(seed, &mut rng);
         harness.crash_share = [0.0, 0.1][rng.random_range(0..2)];

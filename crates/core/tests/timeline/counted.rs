@@ -42,7 +42,7 @@ fn most_in_ten_seconds(harness: &Harness) -> usize {
 /// period.
 #[test]
 fn mentions_that_outlast_a_rung_cost_few_requests() {
-    seeds::run(40, |seed| {
+    seeds::run(20, |seed| {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let apart_ms = rng.random_range(500..20_000);
         let first_ms = START_MS + rng.random_range(-30_000..30_000);

@@ -50,130 +50,97 @@ pub(crate) fn world_config(rng: &mut ChaCha8Rng) -> WorldConfig {
     }
 }
 
-pub(crate) fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
+/// A source over a random world, and what the world is made of once it is changed.
+fn random(
+    seed: u64,
+    change: impl Fn(&mut WorldConfig, &mut ChaCha8Rng),
+) -> (Harness, WorldConfig, ChaCha8Rng) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    let world_config = world_config(&mut rng);
-    let world = World::random(&world_config, &mut rng);
-    let mut harness = Harness::new(world, settings(), START_MS, seed);
+    let mut config = world_config(&mut rng);
+    change(&mut config, &mut rng);
+    let world = World::random(&config, &mut rng);
+    let harness = Harness::new(world, settings(), START_MS, seed);
+    (harness, config, rng)
+}
+
+fn run(seed: u64, change: impl Fn(&mut Harness)) -> Harness {
+    let (mut harness, config, mut rng) = random(seed, |_, _| ());
     harness.fail_share = rng.random_range(0.0..0.2);
     harness.crash_share = rng.random_range(0.0..0.1);
     harness.clock_error_ms = rng.random_range(-3_000..3_000);
     harness.settings.overlap =
         [Overlap::Adaptive, Overlap::Fixed(0), Overlap::Fixed(2_000)][rng.random_range(0..3)];
     change(&mut harness);
-    let end_ms = START_MS + world_config.length_ms + 20_000;
+    let end_ms = START_MS + config.length_ms + 20_000;
     harness.run(end_ms, Harness::assert_ledger_is_sound);
     harness.settle(Harness::assert_ledger_is_sound);
     harness
 }
 
+fn assert_nothing_is_missed(harness: &Harness) {
+    let (missed, ledger) = (harness.missed(), harness.machine().ledger());
+    assert_eq!(missed.first(), None, "{} missed: {ledger:?}", missed.len());
+}
+
 #[test]
 fn nothing_is_missed_once_the_ladder_has_run() {
-    seeds::run(60, |seed| {
+    seeds::run(24, |seed| {
         let harness = run(seed, |_| ());
-        let missed = harness.missed();
-        assert!(
-            missed.is_empty(),
-            "{} missed, first {:?}",
-            missed.len(),
-            missed.first()
-        );
-        assert_eq!(harness.open_gaps(), 0);
-        assert_eq!(harness.unrecoverable(), 0);
+        assert_nothing_is_missed(&harness);
+        assert_eq!((harness.open_gaps(), harness.unrecoverable()), (0, 0));
     });
 }
 
 #[test]
 fn every_incomplete_range_is_in_the_ledger_at_every_moment() {
-    seeds::run(30, |seed| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let world_config = WorldConfig {
-            length_ms: 120_000,
-            ..world_config(&mut rng)
-        };
-        let world = World::random(&world_config, &mut rng);
-        let mut harness = Harness::new(world, settings(), START_MS, seed);
+    seeds::run(10, |seed| {
+        let (mut harness, ..) = random(seed, |config, _| config.length_ms = 120_000);
         harness.fail_share = 0.1;
         harness.crash_share = 0.05;
         harness.run(START_MS + 140_000, |harness| {
             harness.assert_ledger_is_sound();
-            let lost = harness.unaccounted();
-            assert!(
-                lost.is_empty(),
-                "unaccounted: {:?} of {:?}",
-                lost,
-                harness.machine().ledger()
-            );
+            let (lost, ledger) = (harness.unaccounted(), harness.machine().ledger());
+            assert!(lost.is_empty(), "unaccounted: {lost:?} of {ledger:?}");
         });
     });
 }
 
 #[test]
 fn lateness_beyond_every_overlap_is_caught_by_the_ladder() {
-    seeds::run(20, |seed| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let world_config = WorldConfig {
-            late_share: 0.1,
-            late_up_to_ms: 250_000,
-            filtered_share: 0.0,
-            ..world_config(&mut rng)
-        };
-        let world = World::random(&world_config, &mut rng);
-        let mut harness = Harness::new(world, settings(), START_MS, seed);
-        harness.run(
-            START_MS + world_config.length_ms + 20_000,
-            Harness::assert_ledger_is_sound,
-        );
-        harness.run(
-            harness.now_ms + world_config.late_up_to_ms,
-            Harness::assert_ledger_is_sound,
-        );
+    seeds::run(8, |seed| {
+        let (mut harness, config, _) = random(seed, |config, _| {
+            config.late_share = 0.1;
+            config.late_up_to_ms = 250_000;
+            config.filtered_share = 0.0;
+        });
+        let end_ms = START_MS + config.length_ms + 20_000 + config.late_up_to_ms;
+        harness.run(end_ms, Harness::assert_ledger_is_sound);
         harness.settle(Harness::assert_ledger_is_sound);
-        let missed = harness.missed();
-        assert!(
-            missed.is_empty(),
-            "{} missed, first {:?}; {:?}; {:?}; {world_config:?}; {:?}",
-            missed.len(),
-            missed.first(),
-            harness.machine().rung_stats(),
-            harness
-                .machine()
-                .plan(&harness.settings, harness.abilities(), 0),
-            harness.machine().ledger(),
-        );
+        assert_nothing_is_missed(&harness);
     });
 }
 
 /// Takahe's home while its worker is busy, under a ladder that ends too soon.
 #[test]
 fn what_comes_later_than_the_last_look_is_not_called_complete() {
-    seeds::run(20, |seed| {
-        let mut rng = ChaCha8Rng::seed_from_u64(seed);
-        let world_config = WorldConfig {
-            late_share: 0.3,
-            late_up_to_ms: 10 * 60_000,
-            deleted_share: 0.0,
-            filtered_share: 0.0,
-            rate_per_s: rng.random_range(0.5..4.0),
+    seeds::run(8, |seed| {
+        let (mut harness, ..) = random(seed, |config, rng| {
+            config.late_share = 0.3;
+            config.late_up_to_ms = 10 * 60_000;
+            (config.deleted_share, config.filtered_share) = (0.0, 0.0);
+            config.rate_per_s = rng.random_range(0.5..4.0);
             // Others have no time in their IDs.
-            codec: [Codec::Decimal, Codec::Takahe, Codec::Ulid][rng.random_range(0..3)],
-            ..world_config(&mut rng)
-        };
-        let world = World::random(&world_config, &mut rng);
-        let mut harness = Harness::new(world, settings(), START_MS, seed);
+            config.codec = [Codec::Decimal, Codec::Takahe, Codec::Ulid][rng.random_range(0..3)];
+        });
         harness.settings.rungs.pop();
         harness.settings.rungs[0].age_ms = 90_000;
         harness.run(START_MS + 15 * 60_000, Harness::assert_ledger_is_sound);
         harness.settle(Harness::assert_ledger_is_sound);
         assert!(!harness.missed().is_empty());
-        let (settings, abilities) = (&harness.settings, harness.abilities());
-        let plan = harness.machine().plan(settings, abilities, harness.now_ms);
-        let late_ms = harness.machine().later_than_looks_ms(&plan);
-        assert!(
-            late_ms >= Some(90_000),
-            "{:?}",
-            harness.machine().lateness()
-        );
+        let machine = harness.machine();
+        let plan = machine.plan(&harness.settings, harness.abilities(), harness.now_ms);
+        let late_ms = machine.later_than_looks_ms(&plan);
+        assert!(late_ms >= Some(90_000), "{:?}", machine.lateness());
     });
 }
 

@@ -88,7 +88,7 @@ fn run(harness: &mut Harness) {
 
 #[test]
 fn no_departure_makes_the_ledger_claim_what_it_lacks() {
-    seeds::run(20, |seed| {
+    seeds::run(12, |seed| {
         let mut harness = harness(seed, drawn);
         run(&mut harness);
         let quirks = harness.world.quirks.clone();
@@ -119,7 +119,7 @@ fn only(change: fn(&mut Quirks)) -> impl Fn(&mut ChaCha8Rng) -> Quirks {
 /// stored any more.
 #[test]
 fn an_ignored_since_id_costs_pages_and_no_post() {
-    seeds::run(20, |seed| {
+    seeds::run(8, |seed| {
         let mut harness = harness(seed, only(|quirks| quirks.since_id = Bound::Ignored));
         harness.world.posts.retain(|post| !post.filtered);
         run(&mut harness);
@@ -135,7 +135,7 @@ fn an_ignored_since_id_costs_pages_and_no_post() {
 /// GoToSocial's home timeline.
 #[test]
 fn the_newest_post_repeated_at_the_end_of_a_page_is_no_end() {
-    seeds::run(20, |seed| {
+    seeds::run(8, |seed| {
         let mut harness = harness(seed, only(|quirks| quirks.repeats_newest = true));
         run(&mut harness);
         assert!(harness.missed().is_empty());
@@ -146,7 +146,7 @@ fn the_newest_post_repeated_at_the_end_of_a_page_is_no_end() {
 /// GoToSocial's home timeline and lists: boosts that stand at the end of short pages alone.
 #[test]
 fn boosts_that_stand_again_at_the_end_of_a_page_are_no_other_order() {
-    seeds::run(20, |seed| {
+    seeds::run(8, |seed| {
         let mut harness = harness(seed, only(|quirks| quirks.repeats_page = true));
         if harness.world.codec == Codec::Opaque {
             harness.world.codec = Codec::Ulid;
@@ -160,7 +160,7 @@ fn boosts_that_stand_again_at_the_end_of_a_page_are_no_other_order() {
 
 #[test]
 fn a_server_without_bounds_is_polled_and_never_asked_for_what_it_cannot_show() {
-    seeds::run(20, |seed| {
+    seeds::run(8, |seed| {
         let mut harness = harness(
             seed,
             only(|quirks| {
@@ -191,7 +191,7 @@ fn a_server_without_bounds_is_polled_and_never_asked_for_what_it_cannot_show() {
 /// post.
 #[test]
 fn an_order_by_the_second_proves_down_to_the_second_above() {
-    seeds::run(12, |seed| {
+    seeds::run(6, |seed| {
         let mut harness = harness(seed, only(|quirks| quirks.orders_by_second = true));
         harness.world.posts.retain(|post| !post.filtered);
         run(&mut harness);
@@ -211,7 +211,7 @@ fn an_order_by_the_second_proves_down_to_the_second_above() {
 /// page is read from post to post.
 #[test]
 fn bounds_that_have_to_be_posts_are_posts() {
-    seeds::run(12, |seed| {
+    seeds::run(6, |seed| {
         let mut harness = harness(
             seed,
             only(|quirks| {

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Instant;
 
 use driftline_db::backup::{self, CopyKind, Snapshot, Watch, Work};
-use driftline_db::testing::{databases, postgres_database};
+use driftline_db::testing::{Fresh, databases, postgres_database};
 use driftline_db::{Db, DbError, Dialect, Options, SecretUrl, Target};
 
 use super::{SOURCE, TABLES, insert, read};
@@ -64,13 +64,21 @@ fn fill(db: &Db) {
     filled.expect("rows");
 }
 
-#[test]
-fn a_copy_is_proven_and_restored_to_the_same() {
+/// Runs a test on a database of each kind that has posts, with a folder for copies.
+fn on_filled(test: impl Fn(&Fresh, &Db, &Path)) {
     for fresh in databases() {
         let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
         let db = fresh.open(TABLES);
         fill(&db);
+        test(&fresh, &db, folder.path());
+        db.close_blocking();
+    }
+}
+
+#[test]
+fn a_copy_is_proven_and_restored_to_the_same() {
+    on_filled(|fresh, db, folder| {
+        let path = folder.join("copy");
         let snapshot = copy(&fresh.target, &path);
         let posts = snapshot.tables.iter().find(|table| table.name == "post");
         assert_eq!(posts.map(|table| table.rows), Some(500), "{}", fresh.name);
@@ -84,30 +92,26 @@ fn a_copy_is_proven_and_restored_to_the_same() {
             "{}",
             fresh.name
         );
-        let target = second(&fresh.target, folder.path());
+        let target = second(&fresh.target, folder);
         backup::restore(&path, &snapshot, &target, true, nothing(), watch()).expect("a restore");
-        let again = copy(&target, &folder.path().join("again"));
+        let again = copy(&target, &folder.join("again"));
         assert_eq!(again, snapshot, "{}", fresh.name);
         let refused = backup::restore(&path, &snapshot, &target, true, nothing(), watch());
         assert!(refused.is_err(), "{}: it has rows already", fresh.name);
-        db.close_blocking();
-    }
+    });
 }
 
 #[test]
 fn a_changed_row_is_found_and_nothing_is_restored() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    on_filled(|fresh, db, folder| {
+        let path = folder.join("copy");
         let mut snapshot = copy(&fresh.target, &path);
         let post = snapshot
             .tables
             .iter_mut()
             .find(|table| table.name == "post");
         post.expect("a table").digest.replace_range(0..1, "x");
-        let target = second(&fresh.target, folder.path());
+        let target = second(&fresh.target, folder);
         let refused = backup::restore(&path, &snapshot, &target, true, nothing(), watch());
         let refused = refused.expect_err("it differs").to_string();
         assert!(
@@ -119,21 +123,17 @@ fn a_changed_row_is_found_and_nothing_is_restored() {
             let opened = Db::open(Options::new(target.clone(), TABLES)).map(|_| ());
             let opened = opened.expect_err("it is not whole").to_string();
             assert!(opened.contains("was not finished"), "{opened}");
-            let snapshot = copy(&fresh.target, &folder.path().join("good"));
+            let snapshot = copy(&fresh.target, &folder.join("good"));
             backup::restore(&path, &snapshot, &target, true, nothing(), watch())
                 .expect("another try");
         }
-        db.close_blocking();
-    }
+    });
 }
 
 #[test]
 fn a_damaged_copy_is_found() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    on_filled(|fresh, _, folder| {
+        let path = folder.join("copy");
         let snapshot = copy(&fresh.target, &path);
         let mut bytes = std::fs::read(&path).expect("bytes");
         let middle = bytes.len() * 3 / 4;
@@ -146,18 +146,14 @@ fn a_damaged_copy_is_found() {
             }
             Err(error) => assert!(matches!(error, DbError::Damaged(_)), "{error:?}"),
         }
-        db.close_blocking();
-    }
+    });
 }
 
 /// Writers neither wait for a copy nor make it begin again, and it is of one moment.
 #[test]
 fn a_copy_ends_while_rows_are_written() {
-    for fresh in databases() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("copy");
-        let db = fresh.open(TABLES);
-        fill(&db);
+    on_filled(|fresh, db, folder| {
+        let path = folder.join("copy");
         // Several steps of a copy.
         for id in 501..=540 {
             let big = vec![7_u8; 256 << 10];
@@ -216,7 +212,7 @@ fn a_copy_ends_while_rows_are_written() {
             "{}: a writer waited {longest:?}",
             fresh.name
         );
-        let target = second(&fresh.target, folder.path());
+        let target = second(&fresh.target, folder);
         backup::restore(&path, &snapshot, &target, true, nothing(), watch()).expect("a restore");
         let restored = Db::open(Options::new(target, TABLES)).expect("a database");
         let (last, cursor) = read(&restored, |tx| {
@@ -230,8 +226,7 @@ fn a_copy_ends_while_rows_are_written() {
         .expect("a query");
         assert_eq!(last, cursor, "{}: of one moment", fresh.name);
         restored.close_blocking();
-        db.close_blocking();
-    }
+    });
 }
 
 #[test]

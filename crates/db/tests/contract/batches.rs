@@ -3,6 +3,14 @@ use proptest::prelude::*;
 
 use crate::{ids, on_both, read, write};
 
+on_both!(
+    a_column_of_nulls_has_a_type,
+    plain_rows_are_inserted,
+    a_batch_updates_joins_and_deletes,
+    a_failing_row_undoes_the_batch,
+    a_malformed_batch_is_refused,
+);
+
 type Post = (i64, Option<String>, Option<bool>, Option<i64>);
 
 fn columns(posts: &[Post]) -> [Column<'_>; 4] {
@@ -74,105 +82,93 @@ fn every_value_comes_back_as_it_went_in() {
     });
 }
 
-#[test]
-fn a_column_of_nulls_has_a_type() {
-    on_both(|db| {
-        let posts: Vec<Post> = (1..=3).map(|id| (id, None, None, None)).collect();
-        assert_eq!(insert_all(db, posts.clone()), Ok(3));
-        assert_eq!(all(db), posts);
-    });
+fn a_column_of_nulls_has_a_type(db: &Db) {
+    let posts: Vec<Post> = (1..=3).map(|id| (id, None, None, None)).collect();
+    assert_eq!(insert_all(db, posts.clone()), Ok(3));
+    assert_eq!(all(db), posts);
 }
 
-#[test]
-fn plain_rows_are_inserted() {
-    on_both(|db| {
-        let insert = |ids: &'static [i64]| {
-            write(db, move |tx| {
-                tx.execute_many(
-                    "insert into post (source_id, id) {rows} on conflict (source_id, id) do nothing",
-                    &[],
-                    &[Column::i64(ids.iter().map(|_| 1)), Column::i64(ids.iter().copied())],
-                )
-            })
-        };
-        assert_eq!(insert(&[3, 1]), Ok(2));
-        assert_eq!(insert(&[1, 2, 3, 4]), Ok(2));
-        assert_eq!(insert(&[]), Ok(0));
-        assert_eq!(ids(db), [1, 2, 3, 4]);
-    });
-}
-
-#[test]
-fn a_batch_updates_joins_and_deletes() {
-    on_both(|db| {
-        insert_all(
-            db,
-            (1..=4).map(|id| (id, None, None, Some(id * 10))).collect(),
-        )
-        .expect("a write");
-        let updated = write(db, |tx| {
+fn plain_rows_are_inserted(db: &Db) {
+    let insert = |ids: &'static [i64]| {
+        write(db, move |tx| {
             tx.execute_many(
-                "update post set likes = r.likes + $1
+                "insert into post (source_id, id) {rows} on conflict (source_id, id) do nothing",
+                &[],
+                &[
+                    Column::i64(ids.iter().map(|_| 1)),
+                    Column::i64(ids.iter().copied()),
+                ],
+            )
+        })
+    };
+    assert_eq!(insert(&[3, 1]), Ok(2));
+    assert_eq!(insert(&[1, 2, 3, 4]), Ok(2));
+    assert_eq!(insert(&[]), Ok(0));
+    assert_eq!(ids(db), [1, 2, 3, 4]);
+}
+
+fn a_batch_updates_joins_and_deletes(db: &Db) {
+    insert_all(
+        db,
+        (1..=4).map(|id| (id, None, None, Some(id * 10))).collect(),
+    )
+    .expect("a write");
+    let updated = write(db, |tx| {
+        tx.execute_many(
+            "update post set likes = r.likes + $1
                  from {rows as r(id, likes)} where post.source_id = $2 and post.id = r.id",
-                &[&100, &1],
-                &[Column::i64([2, 3, 9]), Column::i64([5, 6, 7])],
-            )
-        });
-        assert_eq!(updated, Ok(2));
-        let likes = read(db, |tx| {
-            tx.query("select likes from post order by id", &[], |row| row.i64(0))
-        });
-        assert_eq!(likes, Ok(vec![10, 105, 106, 40]));
-        let deleted = write(db, |tx| {
-            tx.execute_many(
-                "delete from post where (source_id, id) in (select a, b from {rows as r(a, b)})",
-                &[],
-                &[Column::i64([1, 1, 2]), Column::i64([1, 4, 2])],
-            )
-        });
-        assert_eq!(deleted, Ok(2));
-        assert_eq!(ids(db), [2, 3]);
+            &[&100, &1],
+            &[Column::i64([2, 3, 9]), Column::i64([5, 6, 7])],
+        )
     });
+    assert_eq!(updated, Ok(2));
+    let likes = read(db, |tx| {
+        tx.query("select likes from post order by id", &[], |row| row.i64(0))
+    });
+    assert_eq!(likes, Ok(vec![10, 105, 106, 40]));
+    let deleted = write(db, |tx| {
+        tx.execute_many(
+            "delete from post where (source_id, id) in (select a, b from {rows as r(a, b)})",
+            &[],
+            &[Column::i64([1, 1, 2]), Column::i64([1, 4, 2])],
+        )
+    });
+    assert_eq!(deleted, Ok(2));
+    assert_eq!(ids(db), [2, 3]);
 }
 
-#[test]
-fn a_failing_row_undoes_the_batch() {
-    on_both(|db| {
-        let failed = write(db, |tx| {
-            tx.execute_many(
-                "insert into post (source_id, id, likes) select 1, r.id, r.likes
+fn a_failing_row_undoes_the_batch(db: &Db) {
+    let failed = write(db, |tx| {
+        tx.execute_many(
+            "insert into post (source_id, id, likes) select 1, r.id, r.likes
                  from {rows as r(id, likes)}",
-                &[],
-                &[Column::i64([1, 2, 3]), Column::i64([0, -1, 0])],
-            )
-        });
-        assert!(matches!(failed, Err(DbError::Constraint(_))), "{failed:?}");
-        assert_eq!(ids(db), []);
+            &[],
+            &[Column::i64([1, 2, 3]), Column::i64([0, -1, 0])],
+        )
     });
+    assert!(matches!(failed, Err(DbError::Constraint(_))), "{failed:?}");
+    assert_eq!(ids(db), []);
 }
 
-#[test]
-fn a_malformed_batch_is_refused() {
-    on_both(|db| {
-        let refused = |sql: &'static str, columns: Vec<Column<'static>>| {
-            let result = write(db, move |tx| tx.execute_many(sql, &[], &columns));
-            assert!(matches!(result, Err(DbError::Type(_))), "{sql}: {result:?}");
-        };
-        let insert = "insert into post (source_id, id) {rows}";
-        refused(insert, vec![]);
-        refused(insert, vec![Column::i64([1, 2]), Column::i64([1])]);
-        refused("delete from post", vec![Column::i64([1])]);
-        let misnamed = write(db, |tx| {
-            let sql = "delete from post where id in (select a from {rows as r(a, b)})";
-            tx.execute_many(sql, &[], &[Column::i64([1])])
-        });
-        assert!(misnamed.is_err());
-        refused(
-            "insert into post (source_id, id) {rows} returning id",
-            vec![Column::i64([1]), Column::i64([1])],
-        );
-        assert_eq!(ids(db), []);
+fn a_malformed_batch_is_refused(db: &Db) {
+    let refused = |sql: &'static str, columns: Vec<Column<'static>>| {
+        let result = write(db, move |tx| tx.execute_many(sql, &[], &columns));
+        assert!(matches!(result, Err(DbError::Type(_))), "{sql}: {result:?}");
+    };
+    let insert = "insert into post (source_id, id) {rows}";
+    refused(insert, vec![]);
+    refused(insert, vec![Column::i64([1, 2]), Column::i64([1])]);
+    refused("delete from post", vec![Column::i64([1])]);
+    let misnamed = write(db, |tx| {
+        let sql = "delete from post where id in (select a from {rows as r(a, b)})";
+        tx.execute_many(sql, &[], &[Column::i64([1])])
     });
+    assert!(misnamed.is_err());
+    refused(
+        "insert into post (source_id, id) {rows} returning id",
+        vec![Column::i64([1]), Column::i64([1])],
+    );
+    assert_eq!(ids(db), []);
 }
 
 #[test]

@@ -1,5 +1,19 @@
 //! What both databases promise, tested on both.
 
+/// Makes each of these functions a test that runs on a fresh database of each kind.
+macro_rules! on_both {
+    ($($test:ident),+ $(,)?) => {
+        mod on_both {
+            $(
+                #[test]
+                fn $test() {
+                    $crate::on_both(super::$test);
+                }
+            )+
+        }
+    };
+}
+
 mod backup;
 mod batches;
 mod closing;
@@ -28,12 +42,26 @@ use std::time::{Duration, Instant};
 use driftline_db::testing::{Fresh, databases};
 use driftline_db::{Db, DbError, Migration, Root, Tx};
 
+const fn migration(
+    version: i64,
+    name: &'static str,
+    compat_version: i64,
+    sql: &'static str,
+) -> Migration {
+    Migration {
+        version,
+        name,
+        compat_version,
+        sql,
+    }
+}
+
 /// Tables that most tests share.
-static TABLES: &[Migration] = &[Migration {
-    version: 1,
-    name: "tables",
-    compat_version: 1,
-    sql: "
+static TABLES: &[Migration] = &[migration(
+    1,
+    "tables",
+    1,
+    "
         create table source (id {i64} primary key not null, cursor {i64} not null) {strict};
         create table post (
             source_id {i64} not null,
@@ -45,7 +73,7 @@ static TABLES: &[Migration] = &[Migration {
             primary key (source_id, id)
         ) {clustered} {fillfactor 80};
         insert into source (id, cursor) values (1, 0), (2, 0);",
-}];
+)];
 
 const SOURCE: Root = Root::row("source", "id", 1);
 

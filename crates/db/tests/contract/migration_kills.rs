@@ -10,34 +10,34 @@ use driftline_db::testing::{postgres_database, schema};
 use driftline_db::{Db, DbError, Migration, Options, SecretUrl, Target};
 use rusqlite::{Connection, ErrorCode};
 
-use crate::read;
+use crate::{migration, read};
 
 static HISTORY: [Migration; 3] = [
-    Migration {
-        version: 1,
-        name: "notes",
-        compat_version: 1,
-        sql: "create table note (id {i64} primary key not null, body text not null) {strict};
+    migration(
+        1,
+        "notes",
+        1,
+        "create table note (id {i64} primary key not null, body text not null) {strict};
             insert into note (id, body)
             with recursive n (id) as (select 1 union all select id + 1 from n where id < 500)
             select id, 'note ' || id from n;",
-    },
-    Migration {
-        version: 2,
-        name: "lengths",
-        compat_version: 2,
-        sql: "alter table note add column length {i64} not null default 0;
+    ),
+    migration(
+        2,
+        "lengths",
+        2,
+        "alter table note add column length {i64} not null default 0;
             update note set length = length(body);",
-    },
-    Migration {
-        version: 3,
-        name: "tags",
-        compat_version: 3,
-        sql: "create table tag (note_id {i64} not null, tag text not null, primary key (note_id, tag))
+    ),
+    migration(
+        3,
+        "tags",
+        3,
+        "create table tag (note_id {i64} not null, tag text not null, primary key (note_id, tag))
                 {clustered};
             insert into tag (note_id, tag) select id, body from note;
             alter table note drop column body;",
-    },
+    ),
 ];
 
 /// Names the database, for the process that is killed.

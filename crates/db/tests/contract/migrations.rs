@@ -3,26 +3,21 @@ use std::thread;
 use driftline_db::testing::{Fresh, databases, dump, schema};
 use driftline_db::{Db, DbError, Migration, Root};
 
-use crate::read;
+use crate::{migration, read};
 
-static FIRST: Migration = Migration {
-    version: 1,
-    name: "first",
-    compat_version: 1,
-    sql: "create table a (id {i64} primary key not null) {strict}; insert into a values (1);",
-};
-static SECOND: Migration = Migration {
-    version: 3,
-    name: "second",
-    compat_version: 3,
-    sql: "alter table a add column body text;",
-};
-static BROKEN: Migration = Migration {
-    version: 3,
-    name: "second",
-    compat_version: 3,
-    sql: "create table b (id {i64} not null) {strict}; insert into nowhere values (1);",
-};
+static FIRST: Migration = migration(
+    1,
+    "first",
+    1,
+    "create table a (id {i64} primary key not null) {strict}; insert into a values (1);",
+);
+static SECOND: Migration = migration(3, "second", 3, "alter table a add column body text;");
+static BROKEN: Migration = migration(
+    3,
+    "second",
+    3,
+    "create table b (id {i64} not null) {strict}; insert into nowhere values (1);",
+);
 
 static ONE: &[Migration] = &[FIRST];
 static TWO: &[Migration] = &[FIRST, SECOND];
@@ -86,19 +81,14 @@ fn a_newer_database_is_refused() {
 }
 
 /// A step that programs of version 3 need not know.
-static ADDITIVE: Migration = Migration {
-    version: 5,
-    name: "additive",
-    compat_version: 3,
-    sql: "create index a_body on a (body);",
-};
+static ADDITIVE: Migration = migration(5, "additive", 3, "create index a_body on a (body);");
 /// A step that they cannot live with.
-static BREAKING: Migration = Migration {
-    version: 6,
-    name: "breaking",
-    compat_version: 6,
-    sql: "alter table a rename column body to text;",
-};
+static BREAKING: Migration = migration(
+    6,
+    "breaking",
+    6,
+    "alter table a rename column body to text;",
+);
 static THREE: &[Migration] = &[FIRST, SECOND, ADDITIVE];
 static FOUR: &[Migration] = &[FIRST, SECOND, ADDITIVE, BREAKING];
 /// An additive step after a breaking one does not make old programs fit again.
@@ -107,12 +97,7 @@ static FIVE: &[Migration] = &[
     SECOND,
     ADDITIVE,
     BREAKING,
-    Migration {
-        version: 7,
-        name: "additive again",
-        compat_version: 6,
-        sql: "create index a_text on a (text);",
-    },
+    migration(7, "additive again", 6, "create index a_text on a (text);"),
 ];
 
 #[test]
@@ -161,25 +146,8 @@ fn newer(database: i64, needed: i64, program: i64) -> DbError {
 
 #[test]
 fn another_history_is_refused() {
-    static OTHER: &[Migration] = &[
-        Migration {
-            version: 1,
-            name: "other",
-            compat_version: 1,
-            sql: "",
-        },
-        SECOND,
-    ];
-    static INSERTED: &[Migration] = &[
-        FIRST,
-        Migration {
-            version: 2,
-            name: "new",
-            compat_version: 2,
-            sql: "",
-        },
-        SECOND,
-    ];
+    static OTHER: &[Migration] = &[migration(1, "other", 1, ""), SECOND];
+    static INSERTED: &[Migration] = &[FIRST, migration(2, "new", 2, ""), SECOND];
     static DESCENDING: &[Migration] = &[SECOND, FIRST];
     for fresh in databases() {
         fresh.open(TWO).close_blocking();

@@ -4,12 +4,14 @@ use std::path::Path;
 
 use driftline_db::{Db, DbError, Migration, Options, Root, Target, Tx, space, testing::Fresh};
 
-static FILLED: &[Migration] = &[Migration {
-    version: 1,
-    name: "filled",
-    compat_version: 1,
-    sql: "create table filled (id {i64} primary key not null, text text not null)",
-}];
+use crate::migration;
+
+static FILLED: &[Migration] = &[migration(
+    1,
+    "filled",
+    1,
+    "create table filled (id {i64} primary key not null, text text not null)",
+)];
 
 fn open(path: &Path) -> Db {
     let path = path.to_owned();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use driftline_db::testing::Fresh;
 use driftline_db::{Db, DbError, Migration, Options, Root, Tx};
 
-use crate::{TABLES, ids, insert, read, write};
+use crate::{TABLES, ids, insert, migration, read, write};
 
 /// [`Fresh::postgres`] with further parameters in its URL, and one connection of each kind.
 fn with(parameters: &str) -> (Fresh, Options) {
@@ -111,12 +111,12 @@ fn a_statement_that_takes_too_long_fails_and_the_session_goes_on() {
 
 #[test]
 fn a_migration_may_take_longer() {
-    static SLOW: &[Migration] = &[Migration {
-        version: 1,
-        name: "slow",
-        compat_version: 1,
-        sql: "create table slow (id {i64} primary key not null); select pg_sleep(0.5)",
-    }];
+    static SLOW: &[Migration] = &[migration(
+        1,
+        "slow",
+        1,
+        "create table slow (id {i64} primary key not null); select pg_sleep(0.5)",
+    )];
     let (_fresh, options) = with("statement_timeout=100ms");
     let migrations = SLOW;
     let db = Db::open(Options {
@@ -189,11 +189,11 @@ fn a_transaction_that_cannot_be_serialized_is_run_again() {
 /// The migration holds one table and waits for another, whose holder waits for the first.
 static LOCKS: &[Migration] = &[
     TABLES[0],
-    Migration {
-        version: 2,
-        name: "locks",
-        compat_version: 2,
-        sql: "
+    migration(
+        2,
+        "locks",
+        2,
+        "
             lock table post;
             do $$ begin
                 for n in 1..200 loop
@@ -204,7 +204,7 @@ static LOCKS: &[Migration] = &[
             end $$;
             lock table source;
             alter table source add column name text",
-    },
+    ),
 ];
 
 #[test]

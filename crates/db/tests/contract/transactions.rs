@@ -2,9 +2,20 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Barrier};
 use std::thread;
 
-use driftline_db::{DbError, Dialect, Root};
+use driftline_db::{Db, DbError, Dialect, Root};
 
-use crate::{gate, ids, insert, on_both, on_postgres, read, write};
+use crate::{gate, ids, insert, on_postgres, read, write};
+
+on_both!(
+    a_closure_that_fails_leaves_nothing,
+    a_swallowed_error_still_poisons_the_transaction,
+    a_swallowed_row_error_poisons_as_well,
+    constraints_are_distinguished,
+    a_read_cannot_write,
+    a_read_sees_one_snapshot,
+    a_missing_root_refuses_the_write,
+    a_panic_is_its_callers_only,
+);
 
 /// A domain's own error.
 #[derive(Debug, PartialEq)]
@@ -19,128 +30,104 @@ impl From<DbError> for StoreError {
     }
 }
 
-#[test]
-fn a_closure_that_fails_leaves_nothing() {
-    on_both(|db| {
-        let result = db.write_blocking(crate::SOURCE, |tx| {
-            insert(tx, 1)?;
-            Err::<(), _>(StoreError::Refused)
-        });
-        assert_eq!(result, Err(StoreError::Refused));
-        assert_eq!(ids(db), []);
+fn a_closure_that_fails_leaves_nothing(db: &Db) {
+    let result = db.write_blocking(crate::SOURCE, |tx| {
+        insert(tx, 1)?;
+        Err::<(), _>(StoreError::Refused)
     });
+    assert_eq!(result, Err(StoreError::Refused));
+    assert_eq!(ids(db), []);
 }
 
-#[test]
-fn a_swallowed_error_still_poisons_the_transaction() {
-    on_both(|db| {
-        let result = write(db, |tx| {
-            insert(tx, 1)?;
-            let first = insert(tx, 1);
-            assert!(matches!(first, Err(DbError::Conflict { .. })), "{first:?}");
-            let second = insert(tx, 2);
-            assert!(matches!(second, Err(DbError::Poisoned(_))), "{second:?}");
-            Ok(())
-        });
-        assert!(matches!(result, Err(DbError::Poisoned(_))), "{result:?}");
-        assert_eq!(ids(db), []);
+fn a_swallowed_error_still_poisons_the_transaction(db: &Db) {
+    let result = write(db, |tx| {
+        insert(tx, 1)?;
+        let first = insert(tx, 1);
+        assert!(matches!(first, Err(DbError::Conflict { .. })), "{first:?}");
+        let second = insert(tx, 2);
+        assert!(matches!(second, Err(DbError::Poisoned(_))), "{second:?}");
+        Ok(())
     });
+    assert!(matches!(result, Err(DbError::Poisoned(_))), "{result:?}");
+    assert_eq!(ids(db), []);
 }
 
-#[test]
-fn a_swallowed_row_error_poisons_as_well() {
-    on_both(|db| {
-        let result = write(db, |tx| {
-            insert(tx, 1)?;
-            let _ = tx.query("select id from post", &[], |row| row.text(0));
-            Ok(())
-        });
-        assert!(matches!(result, Err(DbError::Poisoned(_))), "{result:?}");
-        assert_eq!(ids(db), []);
+fn a_swallowed_row_error_poisons_as_well(db: &Db) {
+    let result = write(db, |tx| {
+        insert(tx, 1)?;
+        let _ = tx.query("select id from post", &[], |row| row.text(0));
+        Ok(())
     });
+    assert!(matches!(result, Err(DbError::Poisoned(_))), "{result:?}");
+    assert_eq!(ids(db), []);
 }
 
-#[test]
-fn constraints_are_distinguished() {
-    on_both(|db| {
-        let conflict = write(db, |tx| insert(tx, 1).and_then(|()| insert(tx, 1)));
-        let Err(DbError::Conflict { table, constraint }) = conflict else {
-            panic!("{conflict:?}");
-        };
-        assert_eq!(table, "post");
-        assert!(!constraint.is_empty());
-        let check = write(db, |tx| {
-            tx.execute(
-                "insert into post (source_id, id, likes) values (1, 1, -1)",
-                &[],
-            )
-        });
-        assert!(matches!(check, Err(DbError::Constraint(_))), "{check:?}");
-        let null = write(db, |tx| {
-            tx.execute("insert into post (source_id) values (1)", &[])
-        });
-        assert!(matches!(null, Err(DbError::Constraint(_))), "{null:?}");
+fn constraints_are_distinguished(db: &Db) {
+    let conflict = write(db, |tx| insert(tx, 1).and_then(|()| insert(tx, 1)));
+    let Err(DbError::Conflict { table, constraint }) = conflict else {
+        panic!("{conflict:?}");
+    };
+    assert_eq!(table, "post");
+    assert!(!constraint.is_empty());
+    let check = write(db, |tx| {
+        tx.execute(
+            "insert into post (source_id, id, likes) values (1, 1, -1)",
+            &[],
+        )
     });
+    assert!(matches!(check, Err(DbError::Constraint(_))), "{check:?}");
+    let null = write(db, |tx| {
+        tx.execute("insert into post (source_id) values (1)", &[])
+    });
+    assert!(matches!(null, Err(DbError::Constraint(_))), "{null:?}");
 }
 
-#[test]
-fn a_read_cannot_write() {
-    on_both(|db| {
-        assert_eq!(read(db, |tx| insert(tx, 1)), Err(DbError::ReadOnly));
-        assert_eq!(ids(db), []);
-    });
+fn a_read_cannot_write(db: &Db) {
+    assert_eq!(read(db, |tx| insert(tx, 1)), Err(DbError::ReadOnly));
+    assert_eq!(ids(db), []);
 }
 
-#[test]
-fn a_read_sees_one_snapshot() {
-    on_both(|db| {
-        write(db, |tx| insert(tx, 1)).expect("a write");
-        let (wait, entered, open) = gate();
-        let reader = thread::spawn({
-            let db = db.clone();
-            move || {
-                read(&db, move |tx| {
-                    let count = |tx: &mut driftline_db::Tx<'_>| {
-                        tx.query_one("select count(*) from post", &[], |row| row.i64(0))
-                    };
-                    let before = count(tx)?;
-                    wait()?;
-                    Ok((before, count(tx)?))
-                })
-            }
-        });
-        entered.recv().expect("the read runs");
-        write(db, |tx| insert(tx, 2)).expect("a write during the read");
-        open.send(()).expect("the read waits");
-        assert_eq!(reader.join().expect("no panic"), Ok((1, 1)));
-        assert_eq!(ids(db), [1, 2]);
-    });
-}
-
-#[test]
-fn a_missing_root_refuses_the_write() {
-    on_both(|db| {
-        let result = db.write_blocking(Root::row("source", "id", 9), |tx| insert(tx, 1));
-        assert_eq!(result, Err(DbError::RootMissing("source")));
-        assert_eq!(ids(db), []);
-    });
-}
-
-#[test]
-fn a_panic_is_its_callers_only() {
-    on_both(|db| {
-        for _ in 0..10 {
-            let result: Result<(), DbError> = write(db, |tx| {
-                insert(tx, 1)?;
-                panic!("on purpose");
-            });
-            assert_eq!(result, Err(DbError::Panicked));
-            let result: Result<(), DbError> = read(db, |_| panic!("on purpose"));
-            assert_eq!(result, Err(DbError::Panicked));
+fn a_read_sees_one_snapshot(db: &Db) {
+    write(db, |tx| insert(tx, 1)).expect("a write");
+    let (wait, entered, open) = gate();
+    let reader = thread::spawn({
+        let db = db.clone();
+        move || {
+            read(&db, move |tx| {
+                let count = |tx: &mut driftline_db::Tx<'_>| {
+                    tx.query_one("select count(*) from post", &[], |row| row.i64(0))
+                };
+                let before = count(tx)?;
+                wait()?;
+                Ok((before, count(tx)?))
+            })
         }
-        write(db, |tx| insert(tx, 2)).expect("the writer goes on");
-        assert_eq!(ids(db), [2]);
     });
+    entered.recv().expect("the read runs");
+    write(db, |tx| insert(tx, 2)).expect("a write during the read");
+    open.send(()).expect("the read waits");
+    assert_eq!(reader.join().expect("no panic"), Ok((1, 1)));
+    assert_eq!(ids(db), [1, 2]);
+}
+
+fn a_missing_root_refuses_the_write(db: &Db) {
+    let result = db.write_blocking(Root::row("source", "id", 9), |tx| insert(tx, 1));
+    assert_eq!(result, Err(DbError::RootMissing("source")));
+    assert_eq!(ids(db), []);
+}
+
+fn a_panic_is_its_callers_only(db: &Db) {
+    for _ in 0..10 {
+        let result: Result<(), DbError> = write(db, |tx| {
+            insert(tx, 1)?;
+            panic!("on purpose");
+        });
+        assert_eq!(result, Err(DbError::Panicked));
+        let result: Result<(), DbError> = read(db, |_| panic!("on purpose"));
+        assert_eq!(result, Err(DbError::Panicked));
+    }
+    write(db, |tx| insert(tx, 2)).expect("the writer goes on");
+    assert_eq!(ids(db), [2]);
 }
 
 #[test]

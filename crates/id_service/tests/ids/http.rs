@@ -7,15 +7,10 @@ use axum::{
     body::{Body, to_bytes},
     http::{Request, Response},
 };
-use driftline_api::transport::{Limits, serve};
 use driftline_id::{ClockPolicy, Layout, clock::ManualClock};
-use driftline_id_service::{NodeChoice, Service, Settings, SharedClock, router, standalone};
-use metrics_exporter_prometheus::PrometheusBuilder;
+use driftline_id_service::{NodeChoice, Service, Settings, SharedClock, router};
 use serde_json::{Value, json};
-use tokio::{
-    net::TcpListener,
-    sync::{oneshot, watch},
-};
+use tokio::sync::watch;
 use tower::ServiceExt as _;
 
 use crate::support::{START_MS, node};
@@ -106,41 +101,6 @@ async fn ids_come_as_strings_lines_or_bytes() {
     assert_eq!(bytes.headers()["content-type"], binary);
     let expected: Vec<u8> = ids(6, 2).iter().flat_map(|id| id.to_be_bytes()).collect();
     assert_eq!(body(bytes).await, expected);
-    world.service.stop().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_slash_at_the_end_changes_nothing() {
-    let world = World::new().await;
-    let metrics = PrometheusBuilder::new().build_recorder().handle();
-    let router = standalone(&world.service, metrics);
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let base = format!("http://{}", listener.local_addr().unwrap());
-    let (stop, stopped) = oneshot::channel::<()>();
-    let serving = tokio::spawn(serve(listener, router, Limits::default(), async {
-        let _ = stopped.await;
-    }));
-    // Another test of the process may have been first.
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
-    let decoded = format!("/api/v1/ids/{}", first());
-    for path in [
-        "/api/v1/ids",
-        &decoded,
-        "/api/openapi.json",
-        "/livez",
-        "/readyz",
-        "/metrics",
-    ] {
-        let answer = client.get(format!("{base}{path}/")).send().await.unwrap();
-        assert_eq!(answer.status(), 200, "{path}/");
-    }
-    let issued = client.post(format!("{base}/api/v1/ids/?count=2"));
-    let issued = issued.send().await.unwrap().bytes().await.unwrap();
-    let issued: Vec<String> = serde_json::from_slice(&issued).unwrap();
-    assert_eq!(issued, [first(), first() + 1].map(|id| id.to_string()));
-    stop.send(()).unwrap();
-    serving.await.unwrap().unwrap();
     world.service.stop().await;
 }
 

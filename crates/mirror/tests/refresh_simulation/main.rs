@@ -53,14 +53,14 @@ use workers::Worker;
 
 #[test]
 fn every_post_stays_fresh_whatever_dies() {
-    seeds::run(60, |seed| Simulation::new(seed).run());
+    seeds::run(24, |seed| Simulation::new(seed).run());
 }
 
 #[test]
 fn a_mutant_with_one_interval_is_caught() {
     for every_ms in BANDS.map(|(_, every_ms)| every_ms) {
-        // None of them by value, the last but one with a short quota.
-        for seed in [0, 1, 2, 4] {
+        // Neither of them by value, the second with a short quota.
+        for seed in [0, 2] {
             let mut simulation = Simulation::new(seed);
             let (below_ms, _) = BANDS[BANDS.len() - 1];
             let one = vec![AgeBand { below_ms, every_ms }];

@@ -102,4 +102,4 @@ impl Simulation {
     }
 }
 
-const SEEDS: u64 = 21;
+const SEEDS: u64 = 8;

@@ -76,23 +76,6 @@ pub(crate) enum Commit {
     Other,
 }
 
-/// A run as measured.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Measured {
-    /// Posts that became visible more than a second after the time in their
-    /// ID, and are stored.
-    pub(crate) late: Vec<Late>,
-}
-
-/// A post that came late.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Late {
-    /// Unix ms.
-    pub(crate) visible_at_ms: i64,
-    /// Unix ms.
-    pub(crate) stored_at_ms: i64,
-}
-
 pub(crate) struct Laws {
     source: SourceKey,
     drawn: Drawn,
@@ -371,7 +354,7 @@ impl Laws {
         store: &Store,
         upstream: &mut Upstream,
         now_ms: i64,
-    ) -> Result<Measured, Violation> {
+    ) -> Result<(), Violation> {
         let source = self.source;
         let (machine, rows) = store
             .read_blocking(move |tx| {
@@ -390,7 +373,6 @@ impl Laws {
             .collect();
         self.refusals.check()?;
         let edits = stored_edits(store);
-        let mut measured = Measured::default();
         let mut is_lowest = true;
         let mut unreadable = Vec::new();
         for post in &truth.posts {
@@ -433,18 +415,12 @@ impl Laws {
                 let came_of_age_ms = post.id_time_ms + self.drawn.last_age_ms() - 2 * SECOND_MS;
                 quirk_laws::check_returned(upstream, post, row, came_of_age_ms)?;
             }
-            if post.lateness_ms() > SECOND_MS {
-                measured.late.push(Late {
-                    visible_at_ms: post.visible_at_ms,
-                    stored_at_ms: self.stored.get(&post.id).copied().unwrap_or(now_ms),
-                });
-            }
         }
         quirk_laws::check_quarantined(store, source, upstream, &unreadable)?;
         let known: HashSet<&UpstreamId> = truth.posts.iter().map(|post| &post.id).collect();
         match rows.keys().find(|id| !known.contains(id)) {
             Some(id) => Err(Violation::Content(format!("{id} was never there"))),
-            None => Ok(measured),
+            None => Ok(()),
         }
     }
 

@@ -88,5 +88,5 @@ impl Drawn {
     }
 }
 
-const SEEDS_OF_EACH: u64 = 2;
-const SEEDS_TOGETHER: u64 = 12;
+const SEEDS_OF_EACH: u64 = 1;
+const SEEDS_TOGETHER: u64 = 8;

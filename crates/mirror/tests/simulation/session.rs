@@ -8,7 +8,7 @@ use driftline_core::{
     clock::ClockReading,
     quota::QuotaView,
     timeline::{
-        self, Machine, RequestPurpose, Settings,
+        self, Machine, RequestPurpose,
         session::{
             Action, Event, Finish, GoneProof, LookUpCommit, PageCommit, PageCommitted, PageFetch,
             RequestKind, StepContext, StreamView,
@@ -54,7 +54,7 @@ impl Simulation {
         Session {
             session: timeline::Session::new(
                 machine,
-                self.settings(),
+                self.drawn.settings.clone(),
                 self.drawn.abilities,
                 self.clock(),
             ),
@@ -170,17 +170,6 @@ impl Simulation {
         };
         self.waits_in_a_row += 1;
         Ok(())
-    }
-
-    fn settings(&self) -> Settings {
-        let settings = self.drawn.settings.clone();
-        match self.mutant.and_then(Mutant::overlap) {
-            Some(overlap) => Settings {
-                overlap,
-                ..settings
-            },
-            None => settings,
-        }
     }
 
     fn machine(&self) -> Machine {
@@ -333,7 +322,7 @@ impl Simulation {
     + Send
     + 'static {
         let (source, fence, mutant) = (self.source, self.fence(), self.mutant);
-        let (settings, abilities) = (self.settings(), self.drawn.abilities);
+        let (settings, abilities) = (self.drawn.settings.clone(), self.drawn.abilities);
         let now_ms = self.clock().wall_ms;
         let (before, commit) = (before.clone(), Arc::clone(commit));
         let (policy, claims) = (

@@ -10,15 +10,19 @@ use driftline_core::{
     timeline::Backfill,
 };
 use driftline_store::{
-    LocalAccountId, LocalId, Owner, SourceKey, Store, change_feed, local_ids,
-    source::{self, LastPosts},
-    testing::new_source,
-    timeline::{self, HomeRule, Range, TimelinePost, Viewer},
+    LocalId, Owner, Store, change_feed,
+    source::LastPosts,
+    timeline::{self, Range, TimelinePost, Viewer},
 };
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{START_MS, World, home_of, names, on_both, page, post};
+use crate::world::{ANN, BOB, START_MS, World, names, on_both, page, post, with};
+
+on_both!(
+    what_is_shared_is_shared_at_once_and_hidden_at_once,
+    an_author_is_known_to_those_who_may_read_a_post,
+);
 
 pub(crate) const ALL: Range = Range {
     since: None,
@@ -26,14 +30,6 @@ pub(crate) const ALL: Range = Range {
     max: None,
     limit: 1_000,
 };
-
-pub(crate) fn ann() -> LocalAccountId {
-    LocalAccountId::new(1 << 50)
-}
-
-pub(crate) fn bob() -> LocalAccountId {
-    LocalAccountId::new(2 << 50)
-}
 
 const OPERATOR: Owner = Owner::Operator;
 
@@ -51,34 +47,13 @@ pub(crate) fn add_of(
     audience: Audience,
     origin: &str,
 ) -> World {
-    let new = source::NewSource {
-        owner,
-        audience,
-        origin: origin.to_owned(),
-        ..match owner {
-            Owner::Operator => new_source(name),
-            Owner::Account(account) => new_source(&format!("account{account}/{name}")),
-        }
-    };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    let mut world = World::of(store, added.expect("a write").expect("a free name"));
+    let mut world = World::of_server(store, name, origin, owner, audience);
     world.settings.backfill = Backfill::Count(1_000);
     world
 }
 
-pub(crate) fn set_audience(world: &World, audience: Audience) {
-    let key = world.source;
-    let set = world.store.write_blocking(source::root(key), move |tx| {
-        source::set_audience(tx, key, audience)
-    });
-    set.expect("a write");
-}
-
 fn of(id: u64, visibility: Visibility) -> Post {
-    Post {
-        visibility,
-        ..post(id, "text")
-    }
+    with(visibility, post(id, "text"))
 }
 
 pub(crate) fn public(world: &World, viewer: Viewer) -> Vec<TimelinePost> {
@@ -114,7 +89,7 @@ fn a_source_shows_each_reader_what_its_audience_says() {
     ];
     on_both(|store| {
         for (audience, seen) in cases {
-            let owner = Owner::Account(ann());
+            let owner = Owner::Account(ANN);
             let mut world = add(store, audience.name(), owner, audience);
             let first = 10 * audience as u64 + 1;
             let mut posts: Vec<Post> = (first..)
@@ -125,9 +100,9 @@ fn a_source_shows_each_reader_what_its_audience_says() {
             world.poll(posts);
             let viewers = [
                 Viewer::Anonymous,
-                Viewer::Account(bob()),
+                Viewer::Account(BOB),
                 Viewer::Operator,
-                Viewer::Account(ann()),
+                Viewer::Account(ANN),
             ];
             let ids: Vec<LocalId> = listed(&world, viewers[3])
                 .iter()
@@ -146,80 +121,39 @@ fn a_source_shows_each_reader_what_its_audience_says() {
     });
 }
 
-#[test]
-fn the_world_finds_a_post_where_the_first_source_for_it_has_it() {
-    on_both(|store| {
-        let mut home = add(store, "home", Owner::Account(ann()), Audience::Private);
-        let mut world = add(store, "world", OPERATOR, Audience::Public);
-        home.poll(Vec::new());
-        home.poll(vec![of(1, Visibility::Public)]);
-        world.poll(Vec::new());
-        assert_eq!(public(&world, Viewer::Anonymous), []);
-        let hidden = listed(&home, Viewer::Account(ann()))[0].id;
-        world.poll(vec![of(2, Visibility::Public), of(1, Visibility::Public)]);
-        let shown = public(&world, Viewer::Anonymous);
-        assert_eq!(names(&shown), ["2", "1"]);
-        let at = shown[1].id;
-        assert!(at > hidden);
-        assert!(found(&world, at, Viewer::Anonymous));
-        assert!(!found(&world, hidden, Viewer::Anonymous));
-        assert!(!found(&world, hidden, Viewer::Account(bob())));
-        // Who had it is not shown it twice.
-        let anns = public(&world, Viewer::Account(ann()));
-        assert_eq!(names(&anns), ["2", "1"]);
-        assert_eq!(anns[1].id, hidden);
-        assert!(found(&world, hidden, Viewer::Account(ann())));
-        let sources = vec![home.source.id, world.source.id];
-        let all = HomeRule {
-            sources,
-            authors: Vec::new(),
-        };
-        let viewer = Viewer::Account(ann());
-        let both = world.read(move |tx| home_of(tx, &ALL, viewer, &all));
-        assert_eq!(both.posts, anns);
-    });
-}
-
-#[test]
-fn what_is_shared_is_shared_at_once_and_hidden_at_once() {
-    on_both(|store| {
-        let mut home = add(store, "home", OPERATOR, Audience::Private);
-        let mut other = add(store, "other", OPERATOR, Audience::Public);
-        home.poll(vec![
-            of(4, Visibility::Public),
-            of(3, Visibility::Unlisted),
-            of(2, Visibility::Public),
-            of(1, Visibility::Public),
-        ]);
-        other.poll(vec![of(2, Visibility::Public)]);
-        let before = public(&home, Viewer::Anonymous);
-        assert_eq!(names(&before), ["2"]);
-        set_audience(&home, Audience::Public);
-        let shared = public(&home, Viewer::Anonymous);
-        let mut ids: Vec<_> = shared.iter().map(|post| &*post.upstream_id).collect();
-        ids.sort_unstable();
-        assert_eq!(ids, ["1", "2", "4"]);
-        // What the world had stays where it was.
-        assert!(shared.contains(&before[0]));
-        set_audience(&home, Audience::Members);
-        assert_eq!(public(&home, Viewer::Anonymous), before);
-        let bobs = public(&home, Viewer::Account(bob()));
-        assert_eq!(bobs.len(), 3);
-        set_audience(&home, Audience::Private);
-        assert_eq!(public(&home, Viewer::Account(bob())), before);
-        assert_eq!(listed(&home, Viewer::Account(bob())), []);
-        // What comes while it is hidden is shown with the rest.
-        home.poll(vec![of(5, Visibility::Public), of(4, Visibility::Public)]);
-        assert_eq!(public(&home, Viewer::Anonymous), before);
-        set_audience(&home, Audience::Public);
-        assert_eq!(public(&home, Viewer::Anonymous).len(), 4);
-        let key = home.source;
-        let removed = store.write_blocking(source::root(key), move |tx| {
-            source::remove(tx, key, LastPosts::Remove)
-        });
-        removed.expect("a write");
-        assert_eq!(public(&other, Viewer::Anonymous), before);
-    });
+fn what_is_shared_is_shared_at_once_and_hidden_at_once(store: &Store) {
+    let mut home = add(store, "home", OPERATOR, Audience::Private);
+    let mut other = add(store, "other", OPERATOR, Audience::Public);
+    home.poll(vec![
+        of(4, Visibility::Public),
+        of(3, Visibility::Unlisted),
+        of(2, Visibility::Public),
+        of(1, Visibility::Public),
+    ]);
+    other.poll(vec![of(2, Visibility::Public)]);
+    let before = public(&home, Viewer::Anonymous);
+    assert_eq!(names(&before), ["2"]);
+    home.set_audience(Audience::Public);
+    let shared = public(&home, Viewer::Anonymous);
+    let mut ids: Vec<_> = shared.iter().map(|post| &*post.upstream_id).collect();
+    ids.sort_unstable();
+    assert_eq!(ids, ["1", "2", "4"]);
+    // What the world had stays where it was.
+    assert!(shared.contains(&before[0]));
+    home.set_audience(Audience::Members);
+    assert_eq!(public(&home, Viewer::Anonymous), before);
+    let bobs = public(&home, Viewer::Account(BOB));
+    assert_eq!(bobs.len(), 3);
+    home.set_audience(Audience::Private);
+    assert_eq!(public(&home, Viewer::Account(BOB)), before);
+    assert_eq!(listed(&home, Viewer::Account(BOB)), []);
+    // What comes while it is hidden is shown with the rest.
+    home.poll(vec![of(5, Visibility::Public), of(4, Visibility::Public)]);
+    assert_eq!(public(&home, Viewer::Anonymous), before);
+    home.set_audience(Audience::Public);
+    assert_eq!(public(&home, Viewer::Anonymous).len(), 4);
+    home.remove(LastPosts::Remove);
+    assert_eq!(public(&other, Viewer::Anonymous), before);
 }
 
 /// What a test's model knows of an entry: in the order in which they came.
@@ -308,8 +242,8 @@ impl Client {
 const VIEWERS: [fn() -> Viewer; 4] = [
     || Viewer::Anonymous,
     || Viewer::Operator,
-    || Viewer::Account(ann()),
-    || Viewer::Account(bob()),
+    || Viewer::Account(ANN),
+    || Viewer::Account(BOB),
 ];
 
 impl Case {
@@ -318,7 +252,7 @@ impl Case {
         let mut worlds = Vec::new();
         let (mut owners, mut audiences) = (Vec::new(), Vec::new());
         for n in 0..5 {
-            let all = [OPERATOR, Owner::Account(ann()), Owner::Account(bob())];
+            let all = [OPERATOR, Owner::Account(ANN), Owner::Account(BOB)];
             let owner = *all.choose(&mut rng).expect("one");
             let audience = any_audience(&mut rng);
             let (name, origin) = (format!("source{seed}-{n}"), ORIGINS[instance_of(n)]);
@@ -389,7 +323,7 @@ impl Case {
             }
             0 => {
                 let audience = any_audience(&mut self.rng);
-                set_audience(&self.worlds[at], audience);
+                self.worlds[at].set_audience(audience);
                 self.audiences[at] = audience;
                 None
             }
@@ -589,46 +523,39 @@ fn places_last_and_hidden_posts_stay_hidden() {
                 case.check(&step);
             }
             for world in &case.worlds {
-                let key: SourceKey = world.source;
-                let removed = store.write_blocking(source::root(key), move |tx| {
-                    source::remove(tx, key, LastPosts::Remove)
-                });
-                removed.expect("a write");
+                world.remove(LastPosts::Remove);
             }
             assert_eq!(public(&case.worlds[0], Viewer::Operator), []);
         }
     });
 }
 
-#[test]
-fn an_author_is_known_to_those_who_may_read_a_post() {
-    on_both(|store| {
-        let mut hidden = add(store, "hidden", Owner::Account(ann()), Audience::Private);
-        hidden.poll(vec![of(1, Visibility::Public)]);
-        let post = &listed(&hidden, Viewer::Account(ann()))[0];
-        let (author, post_id) = (post.account.expect("an author"), post.post_id);
-        let is_known = |viewer| {
-            let known = hidden.read(move |tx| timeline::known_authors(tx, &[author], viewer));
-            known.contains(&author)
-        };
-        let place = |viewer| {
-            let found = hidden.read(move |tx| timeline::at_its_place(tx, post_id, viewer));
-            found.map(|found| found.id)
-        };
-        let all = [Viewer::Anonymous, Viewer::Operator, Viewer::Account(bob())];
-        assert!(is_known(Viewer::Account(ann())));
-        assert_eq!(place(Viewer::Account(ann())), Some(post.id));
-        assert!(
-            all.iter()
-                .all(|viewer| !is_known(*viewer) && place(*viewer).is_none())
-        );
-        set_audience(&hidden, Audience::Members);
-        assert!(is_known(Viewer::Account(bob())) && !is_known(Viewer::Anonymous));
-        assert_eq!(place(Viewer::Account(bob())), Some(post.id));
-        set_audience(&hidden, Audience::Public);
-        assert!(
-            all.iter()
-                .all(|viewer| is_known(*viewer) && place(*viewer).is_some())
-        );
-    });
+fn an_author_is_known_to_those_who_may_read_a_post(store: &Store) {
+    let mut hidden = add(store, "hidden", Owner::Account(ANN), Audience::Private);
+    hidden.poll(vec![of(1, Visibility::Public)]);
+    let post = &listed(&hidden, Viewer::Account(ANN))[0];
+    let (author, post_id) = (post.account.expect("an author"), post.post_id);
+    let is_known = |viewer| {
+        let known = hidden.read(move |tx| timeline::known_authors(tx, &[author], viewer));
+        known.contains(&author)
+    };
+    let place = |viewer| {
+        let found = hidden.read(move |tx| timeline::at_its_place(tx, post_id, viewer));
+        found.map(|found| found.id)
+    };
+    let all = [Viewer::Anonymous, Viewer::Operator, Viewer::Account(BOB)];
+    assert!(is_known(Viewer::Account(ANN)));
+    assert_eq!(place(Viewer::Account(ANN)), Some(post.id));
+    assert!(
+        all.iter()
+            .all(|viewer| !is_known(*viewer) && place(*viewer).is_none())
+    );
+    hidden.set_audience(Audience::Members);
+    assert!(is_known(Viewer::Account(BOB)) && !is_known(Viewer::Anonymous));
+    assert_eq!(place(Viewer::Account(BOB)), Some(post.id));
+    hidden.set_audience(Audience::Public);
+    assert!(
+        all.iter()
+            .all(|viewer| is_known(*viewer) && place(*viewer).is_some())
+    );
 }

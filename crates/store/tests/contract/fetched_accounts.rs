@@ -9,7 +9,12 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use crate::world::{START_MS, World, on_both, posts};
+use crate::world::{START_MS, World, posts};
+
+on_both!(
+    an_account_is_known_to_those_for_whom_it_was_fetched,
+    what_has_no_name_or_id_is_not_stored,
+);
 
 fn cat() -> Author {
     Author {
@@ -45,70 +50,63 @@ fn knows(world: &World, viewer: Viewer) -> bool {
     known.contains(&id)
 }
 
-#[test]
-fn an_account_is_known_to_those_for_whom_it_was_fetched() {
-    on_both(|store| {
-        let world = World::readable(store, "home");
-        let (ann, bob) = (LocalAccountId::new(1 << 50), LocalAccountId::new(1 << 51));
-        let viewers = [
-            Viewer::Account(ann),
-            Viewer::Account(bob),
-            Viewer::Operator,
-            Viewer::Anonymous,
-        ];
-        let known = || viewers.map(|viewer| knows(&world, viewer));
-        let hosts = |viewer| world.read(move |tx| author_hosts::known_to(tx, viewer));
-        assert_eq!(known(), [false; 4]);
-        let whose = FetchedFor::Owner(Owner::Account(ann));
-        let (of_ann, new) = fetch(store, &world, whose, cat());
-        assert!(new);
-        assert_eq!(known(), [true, false, false, false]);
-        assert_eq!(hosts(Viewer::Account(ann)).len(), 1);
-        assert!(hosts(Viewer::Account(bob)).is_empty());
-        // Again, under the name that it has now.
-        let renamed = Author {
-            display_name: "Cats".to_owned(),
-            ..cat()
-        };
-        assert_eq!(fetch(store, &world, whose, renamed), (of_ann, false));
-        let stored =
-            world.read(move |tx| account::by_ids(tx, &[id_of("cat@far.example")], &[of_ann]));
-        assert_eq!(stored.len(), 1);
-        assert_eq!(stored[0].display_name, "Cats");
-        // It goes with what it was fetched for.
-        world.write(move |tx| source::remove(tx, of_ann, LastPosts::Remove));
-        assert_eq!(known(), [false; 4]);
-        assert!(fetch(store, &world, FetchedFor::World, cat()).1);
-        assert_eq!(known(), [true; 4]);
-    });
+fn an_account_is_known_to_those_for_whom_it_was_fetched(store: &Store) {
+    let world = World::readable(store, "home");
+    let (ann, bob) = (LocalAccountId::new(1 << 50), LocalAccountId::new(1 << 51));
+    let viewers = [
+        Viewer::Account(ann),
+        Viewer::Account(bob),
+        Viewer::Operator,
+        Viewer::Anonymous,
+    ];
+    let known = || viewers.map(|viewer| knows(&world, viewer));
+    let hosts = |viewer| world.read(move |tx| author_hosts::known_to(tx, viewer));
+    assert_eq!(known(), [false; 4]);
+    let whose = FetchedFor::Owner(Owner::Account(ann));
+    let (of_ann, new) = fetch(store, &world, whose, cat());
+    assert!(new);
+    assert_eq!(known(), [true, false, false, false]);
+    assert_eq!(hosts(Viewer::Account(ann)).len(), 1);
+    assert!(hosts(Viewer::Account(bob)).is_empty());
+    // Again, under the name that it has now.
+    let renamed = Author {
+        display_name: "Cats".to_owned(),
+        ..cat()
+    };
+    assert_eq!(fetch(store, &world, whose, renamed), (of_ann, false));
+    let stored = world.read(move |tx| account::by_ids(tx, &[id_of("cat@far.example")], &[of_ann]));
+    assert_eq!(stored.len(), 1);
+    assert_eq!(stored[0].display_name, "Cats");
+    // It goes with what it was fetched for.
+    world.write(move |tx| source::remove(tx, of_ann, LastPosts::Remove));
+    assert_eq!(known(), [false; 4]);
+    assert!(fetch(store, &world, FetchedFor::World, cat()).1);
+    assert_eq!(known(), [true; 4]);
 }
 
-#[test]
-fn what_has_no_name_or_id_is_not_stored() {
-    on_both(|store| {
-        let mut world = World::readable(store, "home");
-        world.poll(posts(1..=1));
-        let count = || {
-            let found = world.read(|tx| {
-                let sources = ReadableSources::load(tx, Viewer::Operator)?.keys();
-                account::beginning_with(tx, ("", ""), &sources, 10)
-            });
-            found.len()
-        };
-        assert_eq!(count(), 1);
-        for author in [
-            Author {
-                acct: String::new(),
-                ..cat()
-            },
-            Author {
-                id: "".into(),
-                ..cat()
-            },
-        ] {
-            assert!(!fetch(store, &world, FetchedFor::World, author).1);
-        }
-        assert_eq!(count(), 1);
-        assert!(!knows(&world, Viewer::Anonymous));
-    });
+fn what_has_no_name_or_id_is_not_stored(store: &Store) {
+    let mut world = World::readable(store, "home");
+    world.poll(posts(1..=1));
+    let count = || {
+        let found = world.read(|tx| {
+            let sources = ReadableSources::load(tx, Viewer::Operator)?.keys();
+            account::beginning_with(tx, ("", ""), &sources, 10)
+        });
+        found.len()
+    };
+    assert_eq!(count(), 1);
+    for author in [
+        Author {
+            acct: String::new(),
+            ..cat()
+        },
+        Author {
+            id: "".into(),
+            ..cat()
+        },
+    ] {
+        assert!(!fetch(store, &world, FetchedFor::World, author).1);
+    }
+    assert_eq!(count(), 1);
+    assert!(!knows(&world, Viewer::Anonymous));
 }

@@ -5,19 +5,26 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_store::{
-    InstanceId, LocalAccountId, Owner, Store, Viewer,
+    InstanceId, Owner, Store, Viewer,
     fetched_history::{self, HistoryReaders},
     history::{self, EndedBy},
-    instance, local_ids,
+    instance,
     source::{self, LastPosts, NewSource, TokenLocation},
     testing::new_source,
     timeline,
 };
 
-use crate::world::{START_MS, World, on_both, post};
+use crate::world::{ANN, BOB, START_MS, World, owned_name, post, write};
 
-const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
-const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+on_both!(
+    fetched_versions_come_before_those_that_were_noticed,
+    a_post_that_was_seen_before_its_edit_lacks_nothing,
+    a_history_is_for_the_readers_of_the_content,
+    a_history_that_members_were_shown_is_theirs,
+    a_version_that_ends_in_the_future_ended_now,
+    deletions_are_no_versions_of_what_was_there_before,
+);
+
 const OF_ANN: HistoryReaders = HistoryReaders {
     owner: Owner::Account(ANN),
     audience: Audience::Private,
@@ -34,18 +41,13 @@ fn edited(text: &str, after_ms: i64) -> Post {
 
 /// A source of one server that is read with a token of its owner's.
 fn with_token(store: &Store, owner: Owner, audience: Audience) -> World {
-    let name = match owner {
-        Owner::Operator => format!("{audience:?}"),
-        Owner::Account(account) => format!("account{account}/{audience:?}"),
-    };
     let new = NewSource {
         owner,
         audience,
         token: Some(TokenLocation::Environment("TOKEN".to_owned())),
-        ..new_source(&name)
+        ..new_source(&owned_name(owner, audience.name()))
     };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    World::of(store, added.expect("a write").expect("a free name"))
+    World::added(store, new)
 }
 
 /// A server's list of versions that were written so long after the creation, ms.
@@ -72,8 +74,7 @@ fn store_at(world: &World, times: &[i64], readers: HistoryReaders, now_ms: i64) 
     let store = move |tx: &mut driftline_store::Tx<'_>| {
         fetched_history::store(tx, instance, (&id, &versions), readers, now_ms)
     };
-    let stored = world.store.write_blocking(instance::root(instance), store);
-    stored.expect("a write")
+    write(&world.store, instance::root(instance), store)
 }
 
 fn store(world: &World, times: &[i64], readers: HistoryReaders) -> usize {
@@ -105,155 +106,137 @@ fn texts(world: &World, viewer: Viewer) -> Vec<String> {
         .collect()
 }
 
-#[test]
-fn fetched_versions_come_before_those_that_were_noticed() {
-    on_both(|store_| {
-        let mut world = World::readable(store_, "a");
-        world.poll(vec![edited("v20", 20)]);
-        world.now_ms += 1_000;
-        let edit_at_ms = world.now_ms - START_MS;
-        world.poll(vec![edited("v30", 30)]);
-        assert!(lacks(&world, HistoryReaders::WORLD));
-        assert_eq!(store(&world, &[0, 10, 20, 30], HistoryReaders::WORLD), 2);
-        let expected = [("fetched 0", 10), ("fetched 10", 20), ("v20", edit_at_ms)];
-        let expected = expected.map(|(text, at_ms)| (text.to_owned(), at_ms));
-        assert_eq!(shown(&world, Viewer::Anonymous), expected);
-        // A second time nothing is missing, and nothing is added.
-        assert!(!lacks(&world, HistoryReaders::WORLD));
-        assert_eq!(store(&world, &[0, 10, 20, 30], HistoryReaders::WORLD), 0);
-        assert_eq!(shown(&world, Viewer::Anonymous), expected);
-        // Later edits are noticed after them.
-        world.now_ms += 1_000;
-        world.poll(vec![edited("v40", 40)]);
-        let later = ["fetched 0", "fetched 10", "v20", "v30"];
-        assert_eq!(texts(&world, Viewer::Operator), later);
-    });
+fn fetched_versions_come_before_those_that_were_noticed(store_: &Store) {
+    let mut world = World::readable(store_, "a");
+    world.poll(vec![edited("v20", 20)]);
+    world.now_ms += 1_000;
+    let edit_at_ms = world.now_ms - START_MS;
+    world.poll(vec![edited("v30", 30)]);
+    assert!(lacks(&world, HistoryReaders::WORLD));
+    assert_eq!(store(&world, &[0, 10, 20, 30], HistoryReaders::WORLD), 2);
+    let expected = [("fetched 0", 10), ("fetched 10", 20), ("v20", edit_at_ms)];
+    let expected = expected.map(|(text, at_ms)| (text.to_owned(), at_ms));
+    assert_eq!(shown(&world, Viewer::Anonymous), expected);
+    // A second time nothing is missing, and nothing is added.
+    assert!(!lacks(&world, HistoryReaders::WORLD));
+    assert_eq!(store(&world, &[0, 10, 20, 30], HistoryReaders::WORLD), 0);
+    assert_eq!(shown(&world, Viewer::Anonymous), expected);
+    // Later edits are noticed after them.
+    world.now_ms += 1_000;
+    world.poll(vec![edited("v40", 40)]);
+    let later = ["fetched 0", "fetched 10", "v20", "v30"];
+    assert_eq!(texts(&world, Viewer::Operator), later);
 }
 
-#[test]
-fn a_post_that_was_seen_before_its_edit_lacks_nothing() {
-    on_both(|store_| {
-        let mut world = World::readable(store_, "a");
-        world.poll(vec![edited("v0", 0)]);
-        assert!(!lacks(&world, HistoryReaders::WORLD), "it was not edited");
-        assert_eq!(store(&world, &[0, 10], HistoryReaders::WORLD), 0);
-        world.now_ms += 1_000;
-        world.poll(vec![edited("v10", 10)]);
-        assert!(!lacks(&world, HistoryReaders::WORLD));
-        assert_eq!(store(&world, &[0, 10], HistoryReaders::WORLD), 0);
-        assert_eq!(texts(&world, Viewer::Anonymous), ["v0"]);
-    });
+fn a_post_that_was_seen_before_its_edit_lacks_nothing(store_: &Store) {
+    let mut world = World::readable(store_, "a");
+    world.poll(vec![edited("v0", 0)]);
+    assert!(!lacks(&world, HistoryReaders::WORLD), "it was not edited");
+    assert_eq!(store(&world, &[0, 10], HistoryReaders::WORLD), 0);
+    world.now_ms += 1_000;
+    world.poll(vec![edited("v10", 10)]);
+    assert!(!lacks(&world, HistoryReaders::WORLD));
+    assert_eq!(store(&world, &[0, 10], HistoryReaders::WORLD), 0);
+    assert_eq!(texts(&world, Viewer::Anonymous), ["v0"]);
 }
 
-#[test]
-fn a_history_is_for_the_readers_of_the_content() {
-    on_both(|store_| {
-        let mut home = with_token(store_, Owner::Account(ANN), Audience::Private);
-        home.poll(vec![]);
-        home.poll(vec![edited("v20", 20)]);
-        let of_bob = HistoryReaders {
-            owner: Owner::Account(BOB),
-            ..OF_ANN
-        };
-        let of_members = HistoryReaders {
-            audience: Audience::Members,
-            ..OF_ANN
-        };
-        for others in [HistoryReaders::WORLD, of_bob, of_members] {
-            assert!(!lacks(&home, others), "{others:?} were not shown the post");
-            assert_eq!(store(&home, &[0, 20], others), 0);
-        }
-        assert!(lacks(&home, OF_ANN));
-        assert_eq!(store(&home, &[0, 10, 20], OF_ANN), 2);
-        let ann = ["fetched 0", "fetched 10"];
-        assert_eq!(texts(&home, Viewer::Account(ANN)), ann);
-        for viewer in [Viewer::Anonymous, Viewer::Operator, Viewer::Account(BOB)] {
-            assert_eq!(texts(&home, viewer), [""; 0], "{viewer:?}");
-        }
-        // Once the world has the post, its history is the world's too, and nobody sees a version twice.
-        let mut public = World::readable(store_, "public");
-        public.now_ms = home.now_ms + 1_000;
-        public.poll(vec![edited("v30", 30)]);
-        assert!(lacks(&public, HistoryReaders::WORLD));
-        assert_eq!(store(&public, &[0, 10, 20, 30], HistoryReaders::WORLD), 3);
-        let world = ["fetched 0", "fetched 10", "fetched 20"];
-        for viewer in [
-            Viewer::Anonymous,
-            Viewer::Account(BOB),
-            Viewer::Account(ANN),
-        ] {
-            assert_eq!(texts(&public, viewer), world, "{viewer:?}");
-        }
-        // Versions that only her source was shown go with it.
-        let home = home.source;
-        let remove =
-            move |tx: &mut driftline_store::Tx<'_>| source::remove(tx, home, LastPosts::Remove);
-        store_
-            .write_blocking(source::root(home), remove)
-            .expect("a removal");
-        let private = public.read(|tx| {
-            let sql = "select count(*) as found from post_history where content_scope <> 0";
-            Ok(tx.query_one(sql, &[], |row| row.i64("found"))?)
-        });
-        assert_eq!(private, 0);
-        assert_eq!(texts(&public, Viewer::Account(ANN)), world);
+fn a_history_is_for_the_readers_of_the_content(store_: &Store) {
+    let mut home = with_token(store_, Owner::Account(ANN), Audience::Private);
+    home.poll(vec![]);
+    home.poll(vec![edited("v20", 20)]);
+    let of_bob = HistoryReaders {
+        owner: Owner::Account(BOB),
+        ..OF_ANN
+    };
+    let of_members = HistoryReaders {
+        audience: Audience::Members,
+        ..OF_ANN
+    };
+    for others in [HistoryReaders::WORLD, of_bob, of_members] {
+        assert!(!lacks(&home, others), "{others:?} were not shown the post");
+        assert_eq!(store(&home, &[0, 20], others), 0);
+    }
+    assert!(lacks(&home, OF_ANN));
+    assert_eq!(store(&home, &[0, 10, 20], OF_ANN), 2);
+    let ann = ["fetched 0", "fetched 10"];
+    assert_eq!(texts(&home, Viewer::Account(ANN)), ann);
+    for viewer in [Viewer::Anonymous, Viewer::Operator, Viewer::Account(BOB)] {
+        assert_eq!(texts(&home, viewer), [""; 0], "{viewer:?}");
+    }
+    // Once the world has the post, its history is the world's too, and nobody sees a version twice.
+    let mut public = World::readable(store_, "public");
+    public.now_ms = home.now_ms + 1_000;
+    public.poll(vec![edited("v30", 30)]);
+    assert!(lacks(&public, HistoryReaders::WORLD));
+    assert_eq!(store(&public, &[0, 10, 20, 30], HistoryReaders::WORLD), 3);
+    let world = ["fetched 0", "fetched 10", "fetched 20"];
+    for viewer in [
+        Viewer::Anonymous,
+        Viewer::Account(BOB),
+        Viewer::Account(ANN),
+    ] {
+        assert_eq!(texts(&public, viewer), world, "{viewer:?}");
+    }
+    // Versions that only her source was shown go with it.
+    let home = home.source;
+    let remove =
+        move |tx: &mut driftline_store::Tx<'_>| source::remove(tx, home, LastPosts::Remove);
+    store_
+        .write_blocking(source::root(home), remove)
+        .expect("a removal");
+    let private = public.read(|tx| {
+        let sql = "select count(*) as found from post_history where content_scope <> 0";
+        Ok(tx.query_one(sql, &[], |row| row.i64("found"))?)
     });
+    assert_eq!(private, 0);
+    assert_eq!(texts(&public, Viewer::Account(ANN)), world);
 }
 
-#[test]
-fn a_history_that_members_were_shown_is_theirs() {
-    on_both(|store_| {
-        let mut world = with_token(store_, Owner::Operator, Audience::Members);
-        world.poll(vec![]);
-        world.poll(vec![edited("v20", 20)]);
-        let members = HistoryReaders {
-            owner: Owner::Operator,
-            audience: Audience::Members,
-        };
-        assert_eq!(store(&world, &[0, 20], members), 1);
-        assert_eq!(texts(&world, Viewer::Account(BOB)), ["fetched 0"]);
-        assert_eq!(texts(&world, Viewer::Anonymous), [""; 0]);
-    });
+fn a_history_that_members_were_shown_is_theirs(store_: &Store) {
+    let mut world = with_token(store_, Owner::Operator, Audience::Members);
+    world.poll(vec![]);
+    world.poll(vec![edited("v20", 20)]);
+    let members = HistoryReaders {
+        owner: Owner::Operator,
+        audience: Audience::Members,
+    };
+    assert_eq!(store(&world, &[0, 20], members), 1);
+    assert_eq!(texts(&world, Viewer::Account(BOB)), ["fetched 0"]);
+    assert_eq!(texts(&world, Viewer::Anonymous), [""; 0]);
 }
 
-#[test]
-fn a_version_that_ends_in_the_future_ended_now() {
-    on_both(|store_| {
-        let mut world = World::readable(store_, "a");
-        world.poll(vec![edited("v900", 900)]);
-        let now_ms = START_MS + 500;
-        assert_eq!(
-            store_at(&world, &[0, 400, 900], HistoryReaders::WORLD, now_ms),
-            2
-        );
-        let ends: Vec<i64> = shown(&world, Viewer::Anonymous)
-            .iter()
-            .map(|of| of.1)
-            .collect();
-        assert_eq!(ends, [400, 500]);
-    });
+fn a_version_that_ends_in_the_future_ended_now(store_: &Store) {
+    let mut world = World::readable(store_, "a");
+    world.poll(vec![edited("v900", 900)]);
+    let now_ms = START_MS + 500;
+    assert_eq!(
+        store_at(&world, &[0, 400, 900], HistoryReaders::WORLD, now_ms),
+        2
+    );
+    let ends: Vec<i64> = shown(&world, Viewer::Anonymous)
+        .iter()
+        .map(|of| of.1)
+        .collect();
+    assert_eq!(ends, [400, 500]);
 }
 
-#[test]
-fn deletions_are_no_versions_of_what_was_there_before() {
-    on_both(|store_| {
-        let mut world = World::readable(store_, "a");
-        world.poll(vec![edited("v20", 20)]);
-        world.now_ms += 1_000;
-        world.look_up("1", LookUp::Gone);
-        assert!(!lacks(&world, HistoryReaders::WORLD), "it is deleted");
-        assert_eq!(store(&world, &[0, 20], HistoryReaders::WORLD), 0);
-        world.now_ms += 1_000;
-        world.poll(vec![edited("v20", 20)]);
-        assert!(lacks(&world, HistoryReaders::WORLD));
-        assert_eq!(store(&world, &[0, 20], HistoryReaders::WORLD), 1);
-        assert_eq!(texts(&world, Viewer::Operator), ["fetched 0", "v20"]);
-        let instance = world.source.instance;
-        let ends = world.read(move |tx| {
-            let key = timeline::keys(tx, instance, &["1"])?.remove("1");
-            history::versions(tx, key.expect("a post").post, Viewer::Operator)
-        });
-        let ends: Vec<EndedBy> = ends.iter().map(|version| version.ended_by).collect();
-        assert_eq!(ends, [EndedBy::Edit, EndedBy::Deletion]);
+fn deletions_are_no_versions_of_what_was_there_before(store_: &Store) {
+    let mut world = World::readable(store_, "a");
+    world.poll(vec![edited("v20", 20)]);
+    world.now_ms += 1_000;
+    world.look_up("1", LookUp::Gone);
+    assert!(!lacks(&world, HistoryReaders::WORLD), "it is deleted");
+    assert_eq!(store(&world, &[0, 20], HistoryReaders::WORLD), 0);
+    world.now_ms += 1_000;
+    world.poll(vec![edited("v20", 20)]);
+    assert!(lacks(&world, HistoryReaders::WORLD));
+    assert_eq!(store(&world, &[0, 20], HistoryReaders::WORLD), 1);
+    assert_eq!(texts(&world, Viewer::Operator), ["fetched 0", "v20"]);
+    let instance = world.source.instance;
+    let ends = world.read(move |tx| {
+        let key = timeline::keys(tx, instance, &["1"])?.remove("1");
+        history::versions(tx, key.expect("a post").post, Viewer::Operator)
     });
+    let ends: Vec<EndedBy> = ends.iter().map(|version| version.ended_by).collect();
+    assert_eq!(ends, [EndedBy::Edit, EndedBy::Deletion]);
 }

@@ -1,17 +1,17 @@
 //! Posts found by what a person gives.
 
 use driftline_core::{audience::Audience, post::Post};
-use driftline_db::{
-    Dialect,
-    testing::{databases, is_distributed},
-};
-use driftline_store::{
-    LocalAccountId, Owner, StoreError, Tx, Viewer, find, local_ids,
-    source::{self, NewSource},
-    testing,
-};
+use driftline_db::{Dialect, testing::is_distributed};
+use driftline_store::{Owner, Store, StoreError, Tx, Viewer, find, local_ids};
 
-use crate::world::{World, post};
+use crate::world::{ANN, World, post, read, write};
+
+on_both!(
+    posts_are_found_by_their_addresses_through_an_index,
+    either_address_is_found,
+    a_long_address_is_found,
+    a_post_that_is_hidden_from_a_viewer_hides_no_other_of_its_address,
+);
 
 /// Posts with addresses, as many as no plan reads for one.
 fn add_posts(tx: &mut Tx<'_>) -> Result<(), StoreError> {
@@ -28,36 +28,26 @@ fn add_posts(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     Ok(())
 }
 
-#[test]
-fn posts_are_found_by_their_addresses_through_an_index() {
-    for fresh in databases() {
-        let store = testing::open(&fresh);
-        store
-            .write_blocking(local_ids::root(), add_posts)
-            .expect("posts");
-        for (sql, address, index) in [
-            (find::BY_ADDRESS[0], "tag:7", "post_uri"),
-            (find::BY_ADDRESS[1], "https://a.example/@a/7", "post_url"),
-        ] {
-            let plan = store
-                .read_blocking(move |tx| plan(tx, sql, address))
-                .expect("a plan");
-            // Citus shows the plan of one shard, which may be empty.
-            let is_shown = is_distributed() || plan.contains(index);
-            assert!(is_shown, "{}: {plan}", fresh.name);
-        }
-        for text in ["https://a.example/@a/7", "tag://7"] {
-            let found = store.read_blocking(move |tx| find::post(tx, text));
-            let expected = text.starts_with("https").then_some(7);
-            assert_eq!(found.expect("a read").map(u64::from), expected);
-        }
-        store.close_blocking();
+fn posts_are_found_by_their_addresses_through_an_index(store: &Store) {
+    write(store, local_ids::root(), add_posts);
+    for (sql, address, index) in [
+        (find::BY_ADDRESS[0], "tag:7", "post_uri"),
+        (find::BY_ADDRESS[1], "https://a.example/@a/7", "post_url"),
+    ] {
+        let plan = read(store, move |tx| plan(tx, sql, address));
+        // Citus shows the plan of one shard, which may be empty.
+        let is_shown = is_distributed() || plan.contains(index);
+        assert!(is_shown, "{plan}");
+    }
+    for text in ["https://a.example/@a/7", "tag://7"] {
+        let found = store.read_blocking(move |tx| find::post(tx, text));
+        let expected = text.starts_with("https").then_some(7);
+        assert_eq!(found.expect("a read").map(u64::from), expected);
     }
 }
 
 /// An address is found whether or not the post's other one ends alike, or exists.
-#[test]
-fn either_address_is_found() {
+fn either_address_is_found(store: &Store) {
     const ADDRESSES: [(i64, Option<&str>, Option<&str>); 4] = [
         (
             4001,
@@ -76,64 +66,43 @@ fn either_address_is_found() {
             None,
         ),
     ];
-    for fresh in databases() {
-        let store = testing::open(&fresh);
-        store
-            .write_blocking(local_ids::root(), |tx: &mut Tx<'_>| {
-                add_posts(tx)?;
-                for (id, uri, url) in ADDRESSES {
-                    tx.execute(
-                        "insert into post (id, instance_id, upstream_id, uri, url, first_source_id,
+    write(store, local_ids::root(), |tx: &mut Tx<'_>| {
+        add_posts(tx)?;
+        for (id, uri, url) in ADDRESSES {
+            tx.execute(
+                "insert into post (id, instance_id, upstream_id, uri, url, first_source_id,
                              read_at_ms, visibility, content_hash, listed)
                          values ($1, 1, 'x', $2, $3, 1, 1, 'public', 1, true)",
-                        &[&id, &uri, &url],
-                    )?;
-                }
-                Ok::<_, StoreError>(())
-            })
-            .expect("posts");
-        for (id, uri, url) in ADDRESSES {
-            for text in [uri, url].into_iter().flatten() {
-                let found = store.read_blocking(move |tx| find::post(tx, text));
-                let found = found.expect("a read").map(|id| u64::from(id) as i64);
-                assert_eq!(found, Some(id), "{}: {text}", fresh.name);
-            }
+                &[&id, &uri, &url],
+            )?;
         }
-        store.close_blocking();
+        Ok::<_, StoreError>(())
+    });
+    for (id, uri, url) in ADDRESSES {
+        for text in [uri, url].into_iter().flatten() {
+            let found = store.read_blocking(move |tx| find::post(tx, text));
+            let found = found.expect("a read").map(|id| u64::from(id) as i64);
+            assert_eq!(found, Some(id), "{text}");
+        }
     }
 }
 
 /// An address that PostgreSQL would refuse as a key is stored and found like any other.
-#[test]
-fn a_long_address_is_found() {
-    for fresh in databases() {
-        let store = testing::open(&fresh);
-        store
-            .write_blocking(local_ids::root(), add_posts)
-            .expect("posts");
-        let random =
-            (0..20_000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(n) % 1009 % 26) as u8));
-        let long = format!("https://a.example/{}/end?", random.collect::<String>());
-        let stored = long.clone();
-        store
-            .write_blocking(local_ids::root(), move |tx: &mut Tx<'_>| {
-                tx.execute("update post set url = $1 where id = 9", &[&stored])?;
-                tx.execute(
-                    "update post set url = $1 || 'other' where id = 8",
-                    &[&stored],
-                )?;
-                Ok::<_, StoreError>(())
-            })
-            .expect("a write");
-        let found = store.read_blocking(move |tx| find::post(tx, &long));
-        assert_eq!(
-            found.expect("a read").map(u64::from),
-            Some(9),
-            "{}",
-            fresh.name
-        );
-        store.close_blocking();
-    }
+fn a_long_address_is_found(store: &Store) {
+    write(store, local_ids::root(), add_posts);
+    let random = (0..20_000_u32).map(|n| char::from(b'a' + (n.wrapping_mul(n) % 1009 % 26) as u8));
+    let long = format!("https://a.example/{}/end?", random.collect::<String>());
+    let stored = long.clone();
+    write(store, local_ids::root(), move |tx: &mut Tx<'_>| {
+        tx.execute("update post set url = $1 where id = 9", &[&stored])?;
+        tx.execute(
+            "update post set url = $1 || 'other' where id = 8",
+            &[&stored],
+        )?;
+        Ok::<_, StoreError>(())
+    });
+    let found = store.read_blocking(move |tx| find::post(tx, &long));
+    assert_eq!(found.expect("a read").map(u64::from), Some(9));
 }
 
 fn plan(tx: &mut Tx<'_>, sql: &str, address: &str) -> Result<String, StoreError> {
@@ -147,43 +116,28 @@ fn plan(tx: &mut Tx<'_>, sql: &str, address: &str) -> Result<String, StoreError>
     Ok(lines.join("\n"))
 }
 
-#[test]
-fn a_post_that_is_hidden_from_a_viewer_hides_no_other_of_its_address() {
-    let ann = LocalAccountId::new(1 << 50);
-    testing::on_both(|store| {
-        let at = "https://author.example/@ann/one";
-        let shown = || Post {
-            url: Some(at.to_owned()),
-            ..post(1, "text")
-        };
-        let add = |name: &str, owner, audience, origin: &str| {
-            let new = NewSource {
-                owner,
-                audience,
-                origin: origin.to_owned(),
-                ..testing::new_source(name)
-            };
-            let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
-            World::of(store, added.expect("a write").expect("a free name"))
-        };
-        let name = format!("account{ann}/home");
-        let owner = Owner::Account(ann);
-        let mut home = add(&name, owner, Audience::Private, "https://a.example");
-        let mut public = add(
-            "public",
-            Owner::Operator,
-            Audience::Public,
-            "https://b.example",
-        );
-        home.poll(vec![shown()]);
-        public.now_ms += 1_000;
-        public.poll(vec![shown()]);
-        let found = |viewer| public.read(move |tx| find::shown_post(tx, at, viewer));
-        let of = |world: &World| Some(world.export()[0].post_id);
-        assert_eq!(found(Viewer::Operator), of(&public));
-        assert_eq!(found(Viewer::Account(ann)), of(&home));
-        let hidden = of(&home).map(|id| id.to_string()).expect("a post");
-        let by_id = public.read(move |tx| find::shown_post(tx, &hidden, Viewer::Operator));
-        assert_eq!(by_id, None);
-    });
+fn a_post_that_is_hidden_from_a_viewer_hides_no_other_of_its_address(store: &Store) {
+    let at = "https://author.example/@ann/one";
+    let shown = || Post {
+        url: Some(at.to_owned()),
+        ..post(1, "text")
+    };
+    let add = |host: &str, owner, audience| {
+        let origin = format!("https://{host}");
+        let mut world = World::of_server(store, "home", &origin, owner, audience);
+        world.poll(Vec::new());
+        world
+    };
+    let mut home = add("a.example", Owner::Account(ANN), Audience::Private);
+    let mut public = add("b.example", Owner::Operator, Audience::Public);
+    home.poll(vec![shown()]);
+    public.now_ms += 1_000;
+    public.poll(vec![shown()]);
+    let found = |viewer| public.read(move |tx| find::shown_post(tx, at, viewer));
+    let of = |world: &World| Some(world.export()[0].post_id);
+    assert_eq!(found(Viewer::Operator), of(&public));
+    assert_eq!(found(Viewer::Account(ANN)), of(&home));
+    let hidden = of(&home).map(|id| id.to_string()).expect("a post");
+    let by_id = public.read(move |tx| find::shown_post(tx, &hidden, Viewer::Operator));
+    assert_eq!(by_id, None);
 }

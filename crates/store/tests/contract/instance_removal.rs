@@ -1,40 +1,39 @@
 //! Forgetting an instance: what hangs from it goes, what is of others stays.
 
-use driftline_core::api::Api;
+use driftline_core::{api::Api, audience::Audience};
 use driftline_store::{
-    InstanceId, Store, StoreError, Tx, Viewer,
+    InstanceId, Owner, Store, StoreError, Tx, Viewer,
     credential::{self, NewCredential},
     instance,
     instance_removal::{self, Part, Step},
     known_instances, local_ids,
-    source::{self, LastPosts},
+    source::LastPosts,
 };
 
-use crate::world::{START_MS, World, names, new_source, on_both, posts};
+use crate::world::{START_MS, World, names, posts, read, write};
+
+on_both!(an_instance_is_forgotten_with_all_that_hangs_from_it);
 
 /// A source of another instance.
 fn elsewhere(store: &Store) -> World {
-    let mut new = new_source("elsewhere");
-    new.origin = "https://elsewhere.example".to_owned();
-    let add = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    let mut world = World::of(store, add.expect("a write").expect("a source"));
+    let origin = "https://elsewhere.example";
+    let (owner, audience) = (Owner::Operator, Audience::Public);
+    let mut world = World::of_server(store, "elsewhere", origin, owner, audience);
     world.poll(Vec::new());
     world
 }
 
 fn remove_next(store: &Store, instance: InstanceId, part: Part, after: &str) -> Option<Step> {
     let after = after.to_owned();
-    let next = store.write_blocking(instance::root(instance), move |tx| {
+    write(store, instance::root(instance), move |tx| {
         instance_removal::remove_next(tx, instance, part, &after)
-    });
-    next.expect("a step")
+    })
 }
 
 fn remove(store: &Store, instance: InstanceId) -> bool {
-    let removed = store.write_blocking(instance::root(instance), move |tx| {
+    write(store, instance::root(instance), move |tx| {
         instance_removal::remove(tx, instance)
-    });
-    removed.expect("a removal")
+    })
 }
 
 /// The rows of each table that hang from an instance.
@@ -47,75 +46,71 @@ fn rows(store: &Store, instance: InstanceId) -> Vec<(&'static str, i64)> {
         });
         counted.collect::<Result<Vec<_>, StoreError>>()
     };
-    let counts = store.read_blocking(count).expect("counts");
+    let counts = read(store, count);
     counts.into_iter().filter(|(_, count)| *count > 0).collect()
 }
 
-#[test]
-fn an_instance_is_forgotten_with_all_that_hangs_from_it() {
-    on_both(|store| {
-        let mut home = World::readable(store, "home");
-        let mut other = elsewhere(store);
-        home.poll(posts(1..=3));
-        other.poll(posts(1..=1_500));
-        let (instance, at_home) = (other.source.instance, home.timeline());
-        let mut given: Vec<_> = other.timeline().iter().map(|post| post.id).collect();
-        let new = NewCredential {
-            name: "reader".to_owned(),
-            origin: "https://elsewhere.example".to_owned(),
-            api: Api::Mastodon,
-            token: None,
-            monthly_posts: None,
-        };
-        let added = store.write_blocking(local_ids::root(), move |tx| {
-            credential::add(tx, &new, START_MS)
-        });
-        let key = added.expect("a write").expect("a credential");
-        let counts = store
-            .read_blocking(|tx| known_instances::post_counts(tx, Viewer::Operator))
-            .expect("counts");
-        assert_eq!(counts[&instance], 1_500);
-        let contents = store.read_blocking(move |tx| instance_removal::contents(tx, instance));
-        let contents = contents.expect("contents");
-        assert_eq!((contents.posts, contents.accounts), (1_500, 1));
-        assert!(!remove(store, instance), "it has a source");
-
-        // Posts that were kept belong to no source.
-        let source = other.source;
-        other.write(move |tx| source::remove(tx, source, LastPosts::Keep));
-        assert!(!remove(store, instance), "it has a credential");
-        let gone = store.write_blocking(local_ids::root(), move |tx| credential::remove(tx, key));
-        assert!(gone.expect("a removal"));
-        assert!(!remove(store, instance), "it has posts");
-        let mut removed = Vec::new();
-        for part in [Part::Posts, Part::Accounts] {
-            let mut after = String::new();
-            while let Some(step) = remove_next(store, instance, part, &after) {
-                removed.push(step.removed);
-                after = step.after;
-            }
-        }
-        assert_eq!(removed, [1_000, 500, 1]);
-        assert!(remove(store, instance));
-        assert!(
-            !rows(store, instance)
-                .iter()
-                .any(|(table, _)| *table != "entry_alias")
-        );
-        let known = store.read_blocking(instance::all).expect("instances");
-        assert_eq!(known.len(), 1);
-        assert_eq!(home.timeline(), at_home);
-        assert_eq!(names(&home.public()), ["3", "2", "1"]);
-
-        // It may come back, under IDs that were never given.
-        let mut again = elsewhere(store);
-        assert_ne!(again.source.instance, instance);
-        again.poll(posts(1..=3));
-        let new: Vec<_> = again.timeline().iter().map(|post| post.id).collect();
-        assert_eq!(new.len(), 3);
-        given.retain(|id| new.contains(id));
-        assert_eq!(given, []);
+fn an_instance_is_forgotten_with_all_that_hangs_from_it(store: &Store) {
+    let mut home = World::readable(store, "home");
+    let mut other = elsewhere(store);
+    home.poll(posts(1..=3));
+    other.poll(posts(1..=1_500));
+    let (instance, at_home) = (other.source.instance, home.timeline());
+    let mut given: Vec<_> = other.timeline().iter().map(|post| post.id).collect();
+    let new = NewCredential {
+        name: "reader".to_owned(),
+        origin: "https://elsewhere.example".to_owned(),
+        api: Api::Mastodon,
+        token: None,
+        monthly_posts: None,
+    };
+    let added = store.write_blocking(local_ids::root(), move |tx| {
+        credential::add(tx, &new, START_MS)
     });
+    let key = added.expect("a write").expect("a credential");
+    let counts = read(store, |tx| {
+        known_instances::post_counts(tx, Viewer::Operator)
+    });
+    assert_eq!(counts[&instance], 1_500);
+    let contents = store.read_blocking(move |tx| instance_removal::contents(tx, instance));
+    let contents = contents.expect("contents");
+    assert_eq!((contents.posts, contents.accounts), (1_500, 1));
+    assert!(!remove(store, instance), "it has a source");
+
+    // Posts that were kept belong to no source.
+    other.remove(LastPosts::Keep);
+    assert!(!remove(store, instance), "it has a credential");
+    let gone = store.write_blocking(local_ids::root(), move |tx| credential::remove(tx, key));
+    assert!(gone.expect("a removal"));
+    assert!(!remove(store, instance), "it has posts");
+    let mut removed = Vec::new();
+    for part in [Part::Posts, Part::Accounts] {
+        let mut after = String::new();
+        while let Some(step) = remove_next(store, instance, part, &after) {
+            removed.push(step.removed);
+            after = step.after;
+        }
+    }
+    assert_eq!(removed, [1_000, 500, 1]);
+    assert!(remove(store, instance));
+    assert!(
+        !rows(store, instance)
+            .iter()
+            .any(|(table, _)| *table != "entry_alias")
+    );
+    let known = read(store, instance::all);
+    assert_eq!(known.len(), 1);
+    assert_eq!(home.timeline(), at_home);
+    assert_eq!(names(&home.public()), ["3", "2", "1"]);
+
+    // It may come back, under IDs that were never given.
+    let mut again = elsewhere(store);
+    assert_ne!(again.source.instance, instance);
+    again.poll(posts(1..=3));
+    let new: Vec<_> = again.timeline().iter().map(|post| post.id).collect();
+    assert_eq!(new.len(), 3);
+    given.retain(|id| new.contains(id));
+    assert_eq!(given, []);
 }
 
 const TABLES: [&str; 20] = [

@@ -2,24 +2,23 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{
-    api::Api,
-    audience::Audience,
-    post::{Post, Visibility},
-};
+use driftline_core::{api::Api, audience::Audience, post::Visibility};
 use driftline_store::{
-    LocalAccountId, Owner, Store,
+    Owner, Store,
     credential::{self, NewCredential},
     known_instances, local_ids,
-    source::{self, LastPosts, NewSource},
-    testing::new_source,
+    source::LastPosts,
     timeline::Viewer,
 };
 
-use crate::world::{START_MS, World, on_both, post, posts};
+use crate::world::{ANN, BOB, START_MS, World, post, posts, with, write};
 
-const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
-const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+on_both!(
+    servers_that_private_sources_read_or_have_read_are_not_known_to_others,
+    servers_of_shared_sources_kept_posts_and_own_credentials_are_known,
+    posts_that_only_private_sources_of_others_have_are_not_counted,
+    instances_without_countable_posts_are_not_counted,
+);
 
 /// The viewers who may not read what Ann keeps to herself.
 const OTHERS: [Viewer; 2] = [Viewer::Operator, Viewer::Account(BOB)];
@@ -27,22 +26,8 @@ const OTHERS: [Viewer; 2] = [Viewer::Operator, Viewer::Account(BOB)];
 /// A source of the server of that host.
 fn add(store: &Store, host: &str, owner: Owner, audience: Audience) -> World {
     let name = format!("{host}-{}", audience.name());
-    let new = NewSource {
-        owner,
-        audience,
-        origin: format!("https://{host}"),
-        ..match owner {
-            Owner::Operator => new_source(&name),
-            Owner::Account(account) => new_source(&format!("account{account}/{name}")),
-        }
-    };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    World::of(store, added.expect("a write").expect("a free name"))
-}
-
-fn remove(world: &World, last_posts: LastPosts) {
-    let key = world.source;
-    world.write(move |tx| source::remove(tx, key, last_posts));
+    let origin = format!("https://{host}");
+    World::of_server(store, &name, &origin, owner, audience)
 }
 
 /// The hosts of the instances that a viewer knows of.
@@ -65,96 +50,80 @@ fn counts(store: &Store, viewer: Viewer) -> HashMap<String, u64> {
     counted.collect()
 }
 
-#[test]
-fn servers_that_private_sources_read_or_have_read_are_not_known_to_others() {
-    on_both(|store| {
-        let anns = Viewer::Account(ANN);
-        let mut home = add(store, "a.example", Owner::Account(ANN), Audience::Private);
-        home.poll(posts([2, 1]));
-        // The credential without a token comes with her source.
-        let instance = home.source.instance;
-        let came = store.write_blocking(local_ids::root(), move |tx| {
-            credential::find_or_add(tx, instance, (Owner::Operator, None), "anonymous", START_MS)
-        });
-        came.expect("a credential");
-        for viewer in OTHERS {
-            assert!(known(store, viewer).is_empty(), "{viewer:?}");
-        }
-        assert_eq!(known(store, anns), ["a.example"]);
-        remove(&home, LastPosts::Remove);
-        for viewer in [OTHERS[0], OTHERS[1], anns] {
-            assert!(known(store, viewer).is_empty(), "{viewer:?}");
-        }
+fn servers_that_private_sources_read_or_have_read_are_not_known_to_others(store: &Store) {
+    let anns = Viewer::Account(ANN);
+    let mut home = add(store, "a.example", Owner::Account(ANN), Audience::Private);
+    home.poll(posts([2, 1]));
+    // The credential without a token comes with her source.
+    let instance = home.source.instance;
+    write(store, local_ids::root(), move |tx| {
+        credential::find_or_add(tx, instance, (Owner::Operator, None), "anonymous", START_MS)
     });
+    for viewer in OTHERS {
+        assert!(known(store, viewer).is_empty(), "{viewer:?}");
+    }
+    assert_eq!(known(store, anns), ["a.example"]);
+    home.remove(LastPosts::Remove);
+    for viewer in [OTHERS[0], OTHERS[1], anns] {
+        assert!(known(store, viewer).is_empty(), "{viewer:?}");
+    }
 }
 
-#[test]
-fn servers_of_shared_sources_kept_posts_and_own_credentials_are_known() {
-    on_both(|store| {
-        let shared = add(store, "a.example", Owner::Account(ANN), Audience::Members);
-        let mut kept = add(store, "b.example", Owner::Operator, Audience::Private);
-        let gone = add(store, "c.example", Owner::Operator, Audience::Private);
-        kept.poll(posts([2, 1]));
-        let new = NewCredential {
-            name: "reader".to_owned(),
-            origin: "https://d.example".to_owned(),
-            api: Api::Mastodon,
-            token: None,
-            monthly_posts: None,
-        };
-        let added = store.write_blocking(local_ids::root(), move |tx| {
-            credential::add(tx, &new, START_MS)
-        });
-        added.expect("a write").expect("a credential");
-        let all = ["a.example", "b.example", "c.example", "d.example"];
-        assert_eq!(known(store, Viewer::Operator), all);
-        assert_eq!(known(store, Viewer::Account(BOB)), ["a.example"]);
-        remove(&kept, LastPosts::Keep);
-        remove(&gone, LastPosts::Keep);
-        let left = ["a.example", "b.example", "d.example"];
-        assert_eq!(known(store, Viewer::Operator), left);
-        remove(&shared, LastPosts::Remove);
-        // An account's private source of it changes nothing.
-        add(store, "b.example", Owner::Account(ANN), Audience::Private);
-        assert_eq!(known(store, Viewer::Operator), ["b.example", "d.example"]);
-    });
+fn servers_of_shared_sources_kept_posts_and_own_credentials_are_known(store: &Store) {
+    let shared = add(store, "a.example", Owner::Account(ANN), Audience::Members);
+    let mut kept = add(store, "b.example", Owner::Operator, Audience::Private);
+    let gone = add(store, "c.example", Owner::Operator, Audience::Private);
+    kept.poll(posts([2, 1]));
+    let new = NewCredential {
+        name: "reader".to_owned(),
+        origin: "https://d.example".to_owned(),
+        api: Api::Mastodon,
+        token: None,
+        monthly_posts: None,
+    };
+    write(store, local_ids::root(), move |tx| {
+        credential::add(tx, &new, START_MS)
+    })
+    .expect("a credential");
+    let all = ["a.example", "b.example", "c.example", "d.example"];
+    assert_eq!(known(store, Viewer::Operator), all);
+    assert_eq!(known(store, Viewer::Account(BOB)), ["a.example"]);
+    kept.remove(LastPosts::Keep);
+    gone.remove(LastPosts::Keep);
+    let left = ["a.example", "b.example", "d.example"];
+    assert_eq!(known(store, Viewer::Operator), left);
+    shared.remove(LastPosts::Remove);
+    // An account's private source of it changes nothing.
+    add(store, "b.example", Owner::Account(ANN), Audience::Private);
+    assert_eq!(known(store, Viewer::Operator), ["b.example", "d.example"]);
 }
 
-#[test]
-fn posts_that_only_private_sources_of_others_have_are_not_counted() {
-    on_both(|store| {
-        let mut public = add(store, "a.example", Owner::Operator, Audience::Public);
-        let mut home = add(store, "a.example", Owner::Account(ANN), Audience::Private);
-        let mut shared = add(store, "a.example", Owner::Account(ANN), Audience::Members);
-        let narrow = Post {
-            visibility: Visibility::Private,
-            ..post(9, "text")
-        };
-        // Ann's private source has posts of others first, and last.
-        home.poll(posts([5, 4, 3, 2]));
-        public.poll(posts([2, 1]));
-        shared.poll(vec![narrow, post(3, "text")]);
-        let of = |viewer| counts(store, viewer).get("a.example").copied();
-        for viewer in OTHERS {
-            assert_eq!(of(viewer), Some(3), "{viewer:?}");
-        }
-        assert_eq!(of(Viewer::Account(ANN)), Some(6));
-        // The post that no other source has is kept, and stays in the number when Ann reads it.
-        remove(&public, LastPosts::Keep);
-        assert_eq!(of(Viewer::Operator), Some(2));
-        home.now_ms += 1_000;
-        home.poll(posts([6, 5, 4, 3, 2, 1]));
-        assert_eq!(of(Viewer::Operator), Some(2));
-        assert_eq!(of(Viewer::Account(ANN)), Some(7));
-    });
+fn posts_that_only_private_sources_of_others_have_are_not_counted(store: &Store) {
+    let mut public = add(store, "a.example", Owner::Operator, Audience::Public);
+    let mut home = add(store, "a.example", Owner::Account(ANN), Audience::Private);
+    let mut shared = add(store, "a.example", Owner::Account(ANN), Audience::Members);
+    let narrow = with(Visibility::Private, post(9, "text"));
+    // Ann's private source has posts of others first, and last.
+    home.poll(posts([5, 4, 3, 2]));
+    public.poll(posts([2, 1]));
+    shared.poll(vec![narrow, post(3, "text")]);
+    let of = |viewer| counts(store, viewer).get("a.example").copied();
+    for viewer in OTHERS {
+        assert_eq!(of(viewer), Some(3), "{viewer:?}");
+    }
+    assert_eq!(of(Viewer::Account(ANN)), Some(6));
+    // The post that no other source has is kept, and stays in the number when Ann reads it.
+    public.remove(LastPosts::Keep);
+    assert_eq!(of(Viewer::Operator), Some(2));
+    home.now_ms += 1_000;
+    home.poll(posts([6, 5, 4, 3, 2, 1]));
+    assert_eq!(of(Viewer::Operator), Some(2));
+    assert_eq!(of(Viewer::Account(ANN)), Some(7));
 }
 
-#[test]
-fn instances_without_countable_posts_are_not_counted() {
-    on_both(|store| {
-        let mut home = add(store, "a.example", Owner::Account(ANN), Audience::Private);
-        home.poll(posts([2, 1]));
-        assert!(counts(store, Viewer::Operator).is_empty());
-        assert_eq!(counts(store, Viewer::Account(ANN))["a.example"], 2);
-    });
+fn instances_without_countable_posts_are_not_counted(store: &Store) {
+    let mut home = add(store, "a.example", Owner::Account(ANN), Audience::Private);
+    home.poll(posts([2, 1]));
+    assert!(counts(store, Viewer::Operator).is_empty());
+    assert_eq!(counts(store, Viewer::Account(ANN))["a.example"], 2);
 }

@@ -50,8 +50,7 @@ fn a_library_names_the_last_opening_in_which_it_gave_a_usn() {
         first.poll(posts([4, 3, 2]));
         first.poll(posts([5, 4]));
         assert_eq!(libraries(&store)[0].1, [5, 2, 3], "{}", fresh.name);
-        let id = first.source;
-        first.write(move |tx| source::remove(tx, id, source::LastPosts::Remove));
+        first.remove(source::LastPosts::Remove);
         assert_eq!(libraries(&store), expected[1..], "{}", fresh.name);
         store.close_blocking();
     }

@@ -10,7 +10,12 @@ use driftline_store::{
     timeline::Viewer,
 };
 
-use crate::world::{START_MS, World, new_source, on_both, open, posts};
+use crate::world::{START_MS, Store, World, new_source, open, posts, write};
+
+on_both!(
+    a_clock_that_is_not_set_gives_no_id_that_a_source_may_have,
+    no_source_gets_an_id_that_a_post_may_have,
+);
 
 const HOUR_MS: i64 = 3_600_000;
 
@@ -87,37 +92,29 @@ fn processes_whose_clocks_differ_by_hours_repeat_no_id() {
     }
 }
 
-#[test]
-fn a_clock_that_is_not_set_gives_no_id_that_a_source_may_have() {
-    on_both(|store| {
-        let mut world = World::new(store, "home");
-        world.now_ms = 0;
-        world.poll(Vec::new());
-        world.poll(posts([3, 2, 1]));
-        let ids = ids(&world);
-        assert_eq!(ids.len(), 3);
-        assert!(ids.iter().all(|id| *id >= MIN_LOCAL_ID as u64), "{ids:?}");
-    });
+fn a_clock_that_is_not_set_gives_no_id_that_a_source_may_have(store: &Store) {
+    let mut world = World::new(store, "home");
+    world.now_ms = 0;
+    world.poll(Vec::new());
+    world.poll(posts([3, 2, 1]));
+    let ids = ids(&world);
+    assert_eq!(ids.len(), 3);
+    assert!(ids.iter().all(|id| *id >= MIN_LOCAL_ID as u64), "{ids:?}");
 }
 
-#[test]
-fn no_source_gets_an_id_that_a_post_may_have() {
-    on_both(|store| {
-        let last_but_one = MIN_LOCAL_ID - 2;
-        store
-            .write_blocking(local_ids::root(), move |tx| {
-                let sql = "update local_clock set last_source_id = $1 where one = 1";
-                Ok::<_, StoreError>(tx.execute(sql, &[&last_but_one])?)
-            })
-            .expect("a write");
-        let add = |name| {
-            let new = new_source(name);
-            store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
-        };
-        let last = add("last").map(|added| added.map(|key| key.id.raw()));
-        assert_eq!(last, Ok(Ok(MIN_LOCAL_ID as u64 - 1)));
-        for _ in 0..2 {
-            assert_eq!(add("one_more"), Err(StoreError::NoSourceIds));
-        }
+fn no_source_gets_an_id_that_a_post_may_have(store: &Store) {
+    let last_but_one = MIN_LOCAL_ID - 2;
+    write(store, local_ids::root(), move |tx| {
+        let sql = "update local_clock set last_source_id = $1 where one = 1";
+        Ok::<_, StoreError>(tx.execute(sql, &[&last_but_one])?)
     });
+    let add = |name| {
+        let new = new_source(name);
+        store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
+    };
+    let last = add("last").map(|added| added.map(|key| key.id.raw()));
+    assert_eq!(last, Ok(Ok(MIN_LOCAL_ID as u64 - 1)));
+    for _ in 0..2 {
+        assert_eq!(add("one_more"), Err(StoreError::NoSourceIds));
+    }
 }

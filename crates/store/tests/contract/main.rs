@@ -1,5 +1,19 @@
 //! What the store promises, tested on both databases.
 
+/// Makes each of these functions a test that runs on a fresh store of each kind.
+macro_rules! on_both {
+    ($($test:ident),+ $(,)?) => {
+        mod on_both {
+            $(
+                #[test]
+                fn $test() {
+                    $crate::world::on_both(super::$test);
+                }
+            )+
+        }
+    };
+}
+
 mod account_profiles;
 mod accounts;
 mod anchors;
@@ -23,7 +37,6 @@ mod known_instances;
 mod libraries;
 mod local_ids;
 mod look_up_abilities;
-mod lossless;
 mod members;
 mod node_leases;
 mod order;
@@ -38,7 +51,6 @@ mod refresh;
 mod reservations;
 mod returns;
 mod round_trips;
-mod same_on_both;
 mod scoped_content;
 mod server_keys;
 mod shared_instance;

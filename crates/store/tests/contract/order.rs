@@ -15,12 +15,14 @@ use std::{
 use driftline_core::{answer::LookUp, post::Post, timeline::Backfill};
 use driftline_db::testing::Cluster;
 use driftline_store::{
-    SecretUrl, SourceId, SourceKey, Store, Target, export, local_ids,
+    SecretUrl, SourceId, SourceKey, Store, Target, export,
     source::{self, NewSource},
     timeline::{self, TimelinePost, Viewer},
 };
 
-use crate::world::{EVERYTHING, START_MS, World, new_source, on_both, page, post};
+use crate::world::{
+    EVERYTHING, START_MS, World, add_source, new_source, on_both, page, post, read,
+};
 
 const SOURCES: usize = 3;
 const PAGES: u64 = 60;
@@ -188,8 +190,7 @@ fn added(store: &Store, name: &str, instances: Instances) -> SourceKey {
         origin,
         ..new_source(name)
     };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    added.expect("a write").expect("a source")
+    add_source(store, new)
 }
 
 /// A post of a source's instance, of which no other has a copy.
@@ -311,8 +312,7 @@ fn readers(store: &Store, sources: &[SourceKey]) -> Readers {
             in_order(&posts.expect("a timeline"))
         }));
         threads.push(reader(store, &stop, "a library", move |store| {
-            let rows = store.read_blocking(move |tx| export::rows(tx, source, 0, u32::MAX));
-            rows.expect("rows")
+            read(store, move |tx| export::rows(tx, source, 0, u32::MAX))
                 .iter()
                 .map(|row| (row.usn.unsigned_abs(), false))
                 .collect()
@@ -362,26 +362,21 @@ fn reader(
 fn check_whole(store: &Store, sources: &[SourceKey]) {
     let all: BTreeSet<String> = (1..=PAGES * 4).map(|id| id.to_string()).collect();
     for id in sources.iter().copied() {
-        let posts = store
-            .read_blocking(move |tx| timeline::source(tx, id, &EVERYTHING, Viewer::Anonymous))
-            .expect("a timeline");
+        let posts = read(store, move |tx| {
+            timeline::source(tx, id, &EVERYTHING, Viewer::Anonymous)
+        });
         let names: BTreeSet<String> = posts.iter().map(|post| post.upstream_id.clone()).collect();
         assert_eq!(names, all);
         assert_eq!(posts.len(), all.len());
-        let found = store
-            .read_blocking(move |tx| source::by_id(tx, id.id))
-            .expect("a read")
-            .expect("the source");
-        let rows = store
-            .read_blocking(move |tx| export::rows(tx, id, 0, u32::MAX))
-            .expect("rows");
+        let found = read(store, move |tx| source::by_id(tx, id.id)).expect("the source");
+        let rows = read(store, move |tx| export::rows(tx, id, 0, u32::MAX));
         let usns: BTreeSet<i64> = rows.iter().map(|row| row.usn).collect();
         assert_eq!(usns.len(), rows.len());
         assert_eq!(usns.last().copied(), Some(found.update_count));
     }
-    let public = store
-        .read_blocking(|tx| timeline::public(tx, &EVERYTHING, Viewer::Anonymous))
-        .expect("a timeline");
+    let public = read(store, |tx| {
+        timeline::public(tx, &EVERYTHING, Viewer::Anonymous)
+    });
     let instances: BTreeSet<_> = sources.iter().map(|source| source.instance).collect();
     assert_eq!(public.len(), all.len() * instances.len());
 }

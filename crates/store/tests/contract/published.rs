@@ -9,16 +9,25 @@ use driftline_core::{
 };
 use driftline_store::{
     AccountId, Owner, account, change_feed,
-    source::{self, LastPosts},
+    source::LastPosts,
     timeline::{self, TimelinePost, Viewer},
     visible,
 };
 
 use crate::{
-    audiences::{ORIGINS, add_of, ann, bob, found, listed, public, set_audience},
+    audiences::{ORIGINS, add_of, found, listed, public},
     threads::{reply, thread},
-    world::{World, on_both, post},
+    world::{ANN, BOB, Store, World, post},
 };
+
+on_both!(
+    the_world_reads_of_what_an_account_publishes_what_its_server_can_vouch_for,
+    a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it,
+    a_claimed_post_stands_where_the_readers_own_source_has_it,
+    what_the_operator_keeps_stays_the_worlds_whatever_an_account_publishes,
+    claimed_replies_take_no_room_in_threads_for_others,
+    others_learn_of_no_author_whom_a_published_source_only_claims_to_know,
+);
 
 /// A post of the server that shows it, and one that it only claims to know.
 fn own(id: u64) -> Post {
@@ -57,193 +66,162 @@ fn ids(posts: &[TimelinePost]) -> Vec<u64> {
     ids
 }
 
-fn remove(world: &World) {
-    let key = world.source;
-    let removed = world.store.write_blocking(source::root(key), move |tx| {
-        source::remove(tx, key, LastPosts::Remove)
-    });
-    removed.expect("a write");
-}
-
-#[test]
-fn the_world_reads_of_what_an_account_publishes_what_its_server_can_vouch_for() {
-    on_both(|store| {
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Private, ORIGINS[1]);
-        home.poll(vec![
-            boost(4, claimed(90)),
-            claimed(3),
-            boost(2, own(80)),
-            own(1),
-        ]);
-        let anns = Viewer::Account(ann());
-        let others = [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator];
-        let before = [public(&home, anns), listed(&home, anns)];
-        set_audience(&home, Audience::Public);
-        // Posts that come while it is public are shown to the same readers.
-        home.poll(vec![
-            claimed(6),
-            own(5),
-            boost(4, claimed(90)),
-            claimed(3),
-            boost(2, own(80)),
-            own(1),
-        ]);
+fn the_world_reads_of_what_an_account_publishes_what_its_server_can_vouch_for(store: &Store) {
+    let owner = Owner::Account(ANN);
+    let mut home = add_of(store, "home", owner, Audience::Private, ORIGINS[1]);
+    home.poll(vec![
+        boost(4, claimed(90)),
+        claimed(3),
+        boost(2, own(80)),
+        own(1),
+    ]);
+    let anns = Viewer::Account(ANN);
+    let others = [Viewer::Anonymous, Viewer::Account(BOB), Viewer::Operator];
+    let before = [public(&home, anns), listed(&home, anns)];
+    home.set_audience(Audience::Public);
+    // Posts that come while it is public are shown to the same readers.
+    home.poll(vec![
+        claimed(6),
+        own(5),
+        boost(4, claimed(90)),
+        claimed(3),
+        boost(2, own(80)),
+        own(1),
+    ]);
+    for viewer in others {
+        assert_eq!(ids(&public(&home, viewer)), [1, 2, 5], "{viewer:?}");
+        assert_eq!(ids(&listed(&home, viewer)), [1, 2, 5], "{viewer:?}");
+    }
+    let all = [public(&home, anns), listed(&home, anns)];
+    for (all, before) in all.iter().zip(before) {
+        assert_eq!(ids(all), [1, 2, 3, 4, 5, 6]);
+        assert!(before.iter().all(|post| all.contains(post)), "{all:?}");
+    }
+    for post in &all[1] {
+        let is_claimed = ["3", "4", "6"].contains(&&*post.upstream_id);
         for viewer in others {
-            assert_eq!(ids(&public(&home, viewer)), [1, 2, 5], "{viewer:?}");
-            assert_eq!(ids(&listed(&home, viewer)), [1, 2, 5], "{viewer:?}");
+            assert_eq!(found(&home, post.id, viewer), !is_claimed, "{post:?}");
         }
-        let all = [public(&home, anns), listed(&home, anns)];
-        for (all, before) in all.iter().zip(before) {
-            assert_eq!(ids(all), [1, 2, 3, 4, 5, 6]);
-            assert!(before.iter().all(|post| all.contains(post)), "{all:?}");
-        }
-        for post in &all[1] {
-            let is_claimed = ["3", "4", "6"].contains(&&*post.upstream_id);
-            for viewer in others {
-                assert_eq!(found(&home, post.id, viewer), !is_claimed, "{post:?}");
-            }
-            assert!(found(&home, post.id, anns));
-        }
-        let key = home.source;
-        let changes = home
-            .read(move |tx| change_feed::after(tx, key, 0, 100))
-            .changes;
-        for change in changes {
-            let post = change.row.post;
-            let is_claimed = ["3", "4", "6"].contains(&&*post.upstream_id);
-            assert_eq!(post.claimed, is_claimed, "{post:?}");
-        }
-        set_audience(&home, Audience::Private);
-        assert_eq!(public(&home, Viewer::Anonymous), []);
-        assert_eq!(public(&home, anns), all[0]);
-    });
+        assert!(found(&home, post.id, anns));
+    }
+    let key = home.source;
+    let changes = home
+        .read(move |tx| change_feed::after(tx, key, 0, 100))
+        .changes;
+    for change in changes {
+        let post = change.row.post;
+        let is_claimed = ["3", "4", "6"].contains(&&*post.upstream_id);
+        assert_eq!(post.claimed, is_claimed, "{post:?}");
+    }
+    home.set_audience(Audience::Private);
+    assert_eq!(public(&home, Viewer::Anonymous), []);
+    assert_eq!(public(&home, anns), all[0]);
 }
 
-#[test]
-fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it() {
-    on_both(|store| {
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
-        home.poll(vec![claimed(3), own(1)]);
-        let worlds = |world: &World| ids(&public(world, Viewer::Anonymous));
-        assert_eq!(worlds(&home), [1]);
-        let mut operators = add_of(store, "all", Owner::Operator, Audience::Public, ORIGINS[1]);
-        operators.poll(vec![claimed(3), own(1)]);
-        assert_eq!(worlds(&home), [1, 3]);
-        set_audience(&operators, Audience::Private);
-        assert_eq!(worlds(&home), [1]);
-        set_audience(&operators, Audience::Public);
-        assert_eq!(worlds(&home), [1, 3]);
-        remove(&operators);
-        assert_eq!(worlds(&home), [1]);
-        assert_eq!(ids(&public(&home, Viewer::Account(ann()))), [1, 3]);
-    });
+fn a_claimed_post_is_the_worlds_while_a_source_of_the_operator_has_it(store: &Store) {
+    let owner = Owner::Account(ANN);
+    let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+    home.poll(vec![claimed(3), own(1)]);
+    let worlds = |world: &World| ids(&public(world, Viewer::Anonymous));
+    assert_eq!(worlds(&home), [1]);
+    let mut operators = add_of(store, "all", Owner::Operator, Audience::Public, ORIGINS[1]);
+    operators.poll(vec![claimed(3), own(1)]);
+    assert_eq!(worlds(&home), [1, 3]);
+    operators.set_audience(Audience::Private);
+    assert_eq!(worlds(&home), [1]);
+    operators.set_audience(Audience::Public);
+    assert_eq!(worlds(&home), [1, 3]);
+    operators.remove(LastPosts::Remove);
+    assert_eq!(worlds(&home), [1]);
+    assert_eq!(ids(&public(&home, Viewer::Account(ANN))), [1, 3]);
 }
 
 /// Another account's source changes nothing of where a reader finds what an own source has.
-#[test]
-fn a_claimed_post_stands_where_the_readers_own_source_has_it() {
-    on_both(|store| {
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
-        home.poll(vec![claimed(3)]);
-        let owner = Owner::Account(bob());
-        let mut bobs = add_of(store, "bobs", owner, Audience::Private, ORIGINS[1]);
-        bobs.poll(vec![claimed(3)]);
-        let bob = Viewer::Account(bob());
-        let own = listed(&bobs, bob);
-        assert_eq!(ids(&own), [3]);
-        let found = public(&bobs, bob);
-        assert_eq!(ids(&found), [3]);
-        assert_eq!(found[0].id, own[0].id);
-    });
+fn a_claimed_post_stands_where_the_readers_own_source_has_it(store: &Store) {
+    let owner = Owner::Account(ANN);
+    let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+    home.poll(vec![claimed(3)]);
+    let owner = Owner::Account(BOB);
+    let mut bobs = add_of(store, "bobs", owner, Audience::Private, ORIGINS[1]);
+    bobs.poll(vec![claimed(3)]);
+    let bob = Viewer::Account(BOB);
+    let own = listed(&bobs, bob);
+    assert_eq!(ids(&own), [3]);
+    let found = public(&bobs, bob);
+    assert_eq!(ids(&found), [3]);
+    assert_eq!(found[0].id, own[0].id);
 }
 
-#[test]
-fn what_the_operator_keeps_stays_the_worlds_whatever_an_account_publishes() {
-    on_both(|store| {
-        let mut operators = add_of(store, "all", Owner::Operator, Audience::Public, ORIGINS[1]);
-        operators.poll(vec![claimed(3)]);
-        let key = operators.source;
-        let removed = store.write_blocking(source::root(key), move |tx| {
-            source::remove(tx, key, LastPosts::Keep)
-        });
-        removed.expect("a write");
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
-        home.poll(vec![claimed(3)]);
-        let is_there = |step: &str| {
-            for viewer in [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator] {
-                let shown = public(&home, viewer);
-                assert_eq!(ids(&shown), [3], "{step}: {viewer:?}");
-                let (id, instance) = (shown[0].post_id, shown[0].instance);
-                let seen = home.read(move |tx| visible(tx, instance, &[id], viewer));
-                assert!(seen.contains(&id), "{step}: {viewer:?}");
-            }
-        };
-        is_there("published");
-        set_audience(&home, Audience::Private);
-        is_there("private");
-        remove(&home);
-        is_there("removed");
-    });
-}
-
-#[test]
-fn claimed_replies_take_no_room_in_threads_for_others() {
-    on_both(|store| {
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
-        let own_reply = Post {
-            uri: own(9).uri,
-            ..reply(9, 1)
-        };
-        let claimed: Vec<Post> = (2..9).rev().map(|id| reply(id, 1)).collect();
-        home.poll([vec![own_reply], claimed, vec![own(1)]].concat());
-        let limits = ThreadLimits {
-            descendants: 2,
-            ..ThreadLimits::ACCOUNT
-        };
-        let below =
-            |viewer| thread(&home, 1, viewer, limits).map(|thread| ids(&thread.descendants));
-        for viewer in [Viewer::Anonymous, Viewer::Account(bob())] {
-            assert_eq!(below(viewer), Some(vec![9]), "{viewer:?}");
+fn what_the_operator_keeps_stays_the_worlds_whatever_an_account_publishes(store: &Store) {
+    let mut operators = add_of(store, "all", Owner::Operator, Audience::Public, ORIGINS[1]);
+    operators.poll(vec![claimed(3)]);
+    operators.remove(LastPosts::Keep);
+    let owner = Owner::Account(ANN);
+    let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+    home.poll(vec![claimed(3)]);
+    let is_there = |step: &str| {
+        for viewer in [Viewer::Anonymous, Viewer::Account(BOB), Viewer::Operator] {
+            let shown = public(&home, viewer);
+            assert_eq!(ids(&shown), [3], "{step}: {viewer:?}");
+            let (id, instance) = (shown[0].post_id, shown[0].instance);
+            let seen = home.read(move |tx| visible(tx, instance, &[id], viewer));
+            assert!(seen.contains(&id), "{step}: {viewer:?}");
         }
-        assert_eq!(
-            below(Viewer::Account(ann())).map(|below| below.len()),
-            Some(2)
-        );
-    });
+    };
+    is_there("published");
+    home.set_audience(Audience::Private);
+    is_there("private");
+    home.remove(LastPosts::Remove);
+    is_there("removed");
 }
 
-#[test]
-fn others_learn_of_no_author_whom_a_published_source_only_claims_to_know() {
-    on_both(|store| {
-        let owner = Owner::Account(ann());
-        let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
-        home.poll(vec![
-            by(1, "eve@sim.example", claimed(3)),
-            by(2, "local", own(2)),
-            // Its server gives a post of its own an author of another one.
-            by(3, "cat@sim.example", own(1)),
-        ]);
-        let anns = Viewer::Account(ann());
-        let authors: Vec<AccountId> = listed(&home, anns)
-            .iter()
-            .filter_map(|post| post.account)
-            .collect();
-        let known = |viewer| {
-            let authors = authors.clone();
-            let known = home.read(move |tx| timeline::known_authors(tx, &authors, viewer));
-            authors_of(&home, known)
-        };
-        assert_eq!(known(anns), ["cat@sim.example", "eve@sim.example", "local"]);
-        assert_eq!(ids(&public(&home, Viewer::Anonymous)), [2]);
-        for viewer in [Viewer::Anonymous, Viewer::Account(bob()), Viewer::Operator] {
-            assert_eq!(known(viewer), ["local"], "{viewer:?}");
-        }
-    });
+fn claimed_replies_take_no_room_in_threads_for_others(store: &Store) {
+    let owner = Owner::Account(ANN);
+    let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+    let own_reply = Post {
+        uri: own(9).uri,
+        ..reply(9, 1)
+    };
+    let claimed: Vec<Post> = (2..9).rev().map(|id| reply(id, 1)).collect();
+    home.poll([vec![own_reply], claimed, vec![own(1)]].concat());
+    let limits = ThreadLimits {
+        descendants: 2,
+        ..ThreadLimits::ACCOUNT
+    };
+    let below = |viewer| thread(&home, 1, viewer, limits).map(|thread| ids(&thread.descendants));
+    for viewer in [Viewer::Anonymous, Viewer::Account(BOB)] {
+        assert_eq!(below(viewer), Some(vec![9]), "{viewer:?}");
+    }
+    assert_eq!(
+        below(Viewer::Account(ANN)).map(|below| below.len()),
+        Some(2)
+    );
+}
+
+fn others_learn_of_no_author_whom_a_published_source_only_claims_to_know(store: &Store) {
+    let owner = Owner::Account(ANN);
+    let mut home = add_of(store, "home", owner, Audience::Public, ORIGINS[1]);
+    home.poll(vec![
+        by(1, "eve@sim.example", claimed(3)),
+        by(2, "local", own(2)),
+        // Its server gives a post of its own an author of another one.
+        by(3, "cat@sim.example", own(1)),
+    ]);
+    let anns = Viewer::Account(ANN);
+    let authors: Vec<AccountId> = listed(&home, anns)
+        .iter()
+        .filter_map(|post| post.account)
+        .collect();
+    let known = |viewer| {
+        let authors = authors.clone();
+        let known = home.read(move |tx| timeline::known_authors(tx, &authors, viewer));
+        authors_of(&home, known)
+    };
+    assert_eq!(known(anns), ["cat@sim.example", "eve@sim.example", "local"]);
+    assert_eq!(ids(&public(&home, Viewer::Anonymous)), [2]);
+    for viewer in [Viewer::Anonymous, Viewer::Account(BOB), Viewer::Operator] {
+        assert_eq!(known(viewer), ["local"], "{viewer:?}");
+    }
 }
 
 fn authors_of(world: &World, ids: HashSet<AccountId>) -> Vec<String> {

@@ -30,7 +30,7 @@ use driftline_store::{
     },
 };
 
-use crate::world::{World, hashed, post};
+use crate::world::{World, hashed, post, write};
 
 pub(crate) const MINUTE_MS: i64 = 60_000;
 pub(crate) const HOUR_MS: i64 = 60 * MINUTE_MS;
@@ -199,30 +199,28 @@ pub(crate) fn state_of(world: &World, id: u64) -> RefreshState {
 /// Law 5 as the tables hold it: a post with a due time has one slot, or is in one lease, and
 /// nothing else is scheduled. Returns how many posts are scheduled.
 pub(crate) fn check_schedule(store: &Store) -> usize {
-    store
-        .write_blocking(Root::none(), |tx| {
-            let due: HashMap<i64, i64> = tx
-                .query(
-                    "select post_id, due_at_ms from freshness where due_at_ms is not null",
-                    &[],
-                    |row| Ok((row.i64(0)?, row.i64(1)?)),
-                )?
-                .into_iter()
-                .collect();
-            let claimed = claimed_slots(tx.dialect());
-            let slots: Vec<(i64, i64)> = tx.query(
-                &format!(
-                    "select post_id, due_at_ms from schedule
-                     union all select post_id, due_at_ms from ({claimed}) as claimed"
-                ),
+    write(store, Root::none(), |tx| {
+        let due: HashMap<i64, i64> = tx
+            .query(
+                "select post_id, due_at_ms from freshness where due_at_ms is not null",
                 &[],
                 |row| Ok((row.i64(0)?, row.i64(1)?)),
-            )?;
-            let count = slots.len();
-            let by_post: HashMap<i64, i64> = slots.into_iter().collect();
-            assert_eq!(by_post.len(), count, "a post is scheduled twice");
-            assert_eq!(by_post, due);
-            Ok::<_, StoreError>(count)
-        })
-        .expect("a read")
+            )?
+            .into_iter()
+            .collect();
+        let claimed = claimed_slots(tx.dialect());
+        let slots: Vec<(i64, i64)> = tx.query(
+            &format!(
+                "select post_id, due_at_ms from schedule
+                     union all select post_id, due_at_ms from ({claimed}) as claimed"
+            ),
+            &[],
+            |row| Ok((row.i64(0)?, row.i64(1)?)),
+        )?;
+        let count = slots.len();
+        let by_post: HashMap<i64, i64> = slots.into_iter().collect();
+        assert_eq!(by_post.len(), count, "a post is scheduled twice");
+        assert_eq!(by_post, due);
+        Ok::<_, StoreError>(count)
+    })
 }

@@ -2,13 +2,11 @@
 
 use driftline_db::testing::Fresh;
 use driftline_store::{
-    Root, SourceKey, Store, StoreError, Tx, block_on, database_clock, instance, local_ids,
-    reservation,
-    source::{self, NewSource},
-    testing::open_reserving,
+    Root, SourceKey, Store, StoreError, Tx, block_on, database_clock, instance, reservation,
+    source::NewSource, testing::open_reserving,
 };
 
-use crate::world::{START_MS, World, names, new_source, posts};
+use crate::world::{World, add_source, names, new_source, posts};
 
 /// A source of another instance.
 fn elsewhere(store: &Store) -> SourceKey {
@@ -16,8 +14,7 @@ fn elsewhere(store: &Store) -> SourceKey {
         origin: "https://elsewhere.example".to_owned(),
         ..new_source("elsewhere")
     };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    added.expect("a write").expect("a source")
+    add_source(store, new)
 }
 
 /// Leaves the reservation of a write that has taken the next ID and then died.

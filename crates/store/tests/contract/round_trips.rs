@@ -8,7 +8,9 @@ use driftline_store::{
     testing::new_source,
 };
 
-use crate::world::{World, on_both, post};
+use crate::world::{World, post, write};
+
+on_both!(a_credential_without_a_name_gets_a_free_one);
 
 /// Pages of the same kinds, of which the first round prepares the statements.
 const ROUNDS: u64 = 3;
@@ -117,14 +119,11 @@ fn a_credential_without_a_name_costs_as_much_however_many_there_are() {
     store.close_blocking();
 }
 
-#[test]
-fn a_credential_without_a_name_gets_a_free_one() {
-    on_both(|store| {
-        assert_eq!(add_unnamed_credential(store, 1), "none");
-        assert_eq!(add_unnamed_credential(store, 2), "none-2");
-        assert_eq!(add_unnamed_credential(store, 3), "none-3");
-        assert_eq!(add_unnamed_credential(store, 2), "none-2");
-    });
+fn a_credential_without_a_name_gets_a_free_one(store: &Store) {
+    assert_eq!(add_unnamed_credential(store, 1), "none");
+    assert_eq!(add_unnamed_credential(store, 2), "none-2");
+    assert_eq!(add_unnamed_credential(store, 3), "none-3");
+    assert_eq!(add_unnamed_credential(store, 2), "none-2");
 }
 
 /// Of the instance with that number, which is added if there is none.
@@ -150,6 +149,5 @@ fn add_unnamed_credential(store: &Store, number: i64) -> String {
             1,
         )
     };
-    let added = store.write_blocking(local_ids::root(), add);
-    added.expect("a credential").name
+    write(store, local_ids::root(), add).name
 }

@@ -1,21 +1,23 @@
 //! Posts whose servers show them differently to each token: every viewer sees what its own sources were shown.
 
-use driftline_core::{
-    answer::LookUp,
-    audience::Audience,
-    post::{Post, Visibility},
-};
+use driftline_core::{answer::LookUp, audience::Audience, post::Post};
 use driftline_store::{
-    LocalAccountId, Owner, Store, history, local_ids,
+    LocalAccountId, Owner, Store, history,
     source::{self, LastPosts, TokenLocation},
     testing::new_source,
     timeline::{self, Viewer},
 };
 
-use crate::world::{EVERYTHING, START_MS, World, hashed, on_both, post};
+use crate::world::{ANN, BOB, EVERYTHING, START_MS, World, hashed, on_both, owned_name, post};
 
-const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
-const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+on_both!(
+    an_edit_that_one_token_is_shown_changes_nothing_for_others,
+    what_one_token_no_longer_finds_stays_for_others,
+    a_post_that_one_token_is_shown_again_is_back_for_others_once_they_are,
+    publishing_one_source_publishes_nothing_that_another_token_was_shown,
+    content_that_is_for_fewer_again_is_that_of_those_who_have_it,
+    a_source_that_more_may_read_shows_them_what_it_was_shown,
+);
 
 const VIEWERS: [Viewer; 4] = [
     Viewer::Anonymous,
@@ -31,13 +33,9 @@ fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
         owner,
         audience,
         token: is_private.then(|| TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
-        ..match owner {
-            Owner::Operator => new_source(name),
-            Owner::Account(account) => new_source(&format!("account{account}/{name}")),
-        }
+        ..new_source(&owned_name(owner, name))
     };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-    World::of(store, added.expect("a write").expect("a free name"))
+    World::added(store, new)
 }
 
 fn public(store: &Store) -> World {
@@ -140,163 +138,116 @@ fn two_tokens_are_shown_each_its_own() {
         world.poll(vec![post(1, "text")]);
         assert_eq!(shown(&ann), ["text", "text", "for Ann", "for Bob"]);
         // Content that the removed source was shown goes with it.
-        let key = ann.source;
-        ann.write(move |tx| source::remove(tx, key, LastPosts::Remove));
+        ann.remove(LastPosts::Remove);
         assert_eq!(shown(&bob), ["text", "text", "text", "for Bob"]);
     });
     on_both(|store| {
         let (mut ann, mut bob) = (of(store, ANN), of(store, BOB));
         ann.poll(vec![quoting(1, "for Ann")]);
         bob.poll(vec![quoting(1, "for Bob")]);
-        let key = ann.source;
-        ann.write(move |tx| source::remove(tx, key, LastPosts::Remove));
+        ann.remove(LastPosts::Remove);
         assert_eq!(shown(&bob), ["", "", "", "for Bob"]);
         assert_eq!(exported(&bob), "for Bob");
     });
 }
 
-#[test]
-fn an_edit_that_one_token_is_shown_changes_nothing_for_others() {
-    on_both(|store| {
-        let (mut ann, mut world) = (of(store, ANN), public(store));
-        world.poll(vec![post(1, "text")]);
-        ann.poll(vec![post(1, "text")]);
-        ann.now_ms += 1;
-        ann.poll(vec![edited(1, "to friends", START_MS + 1)]);
-        assert_eq!(shown(&world), ["text", "text", "to friends", "text"]);
-        for viewer in VIEWERS {
-            assert!(versions(&world, viewer).is_empty(), "{viewer:?}");
-        }
-        world.now_ms += 2;
-        world.poll(vec![edited(1, "for all", START_MS + 2)]);
-        assert_eq!(shown(&world), ["for all"; 4]);
-        for viewer in VIEWERS {
-            assert_eq!(versions(&world, viewer), ["text"], "{viewer:?}");
-        }
-        // The next edit of what the token is shown keeps the one before for its owner.
-        ann.now_ms += 2;
-        ann.poll(vec![edited(1, "for Ann", START_MS + 3)]);
-        assert_eq!(shown(&world), ["for all", "for all", "for Ann", "for all"]);
-        assert_eq!(versions(&world, Viewer::Anonymous), ["text"]);
-        assert_eq!(
-            versions(&world, Viewer::Account(ANN)),
-            ["text", "to friends"]
-        );
-    });
+fn an_edit_that_one_token_is_shown_changes_nothing_for_others(store: &Store) {
+    let (mut ann, mut world) = (of(store, ANN), public(store));
+    world.poll(vec![post(1, "text")]);
+    ann.poll(vec![post(1, "text")]);
+    ann.now_ms += 1;
+    ann.poll(vec![edited(1, "to friends", START_MS + 1)]);
+    assert_eq!(shown(&world), ["text", "text", "to friends", "text"]);
+    for viewer in VIEWERS {
+        assert!(versions(&world, viewer).is_empty(), "{viewer:?}");
+    }
+    world.now_ms += 2;
+    world.poll(vec![edited(1, "for all", START_MS + 2)]);
+    assert_eq!(shown(&world), ["for all"; 4]);
+    for viewer in VIEWERS {
+        assert_eq!(versions(&world, viewer), ["text"], "{viewer:?}");
+    }
+    // The next edit of what the token is shown keeps the one before for its owner.
+    ann.now_ms += 2;
+    ann.poll(vec![edited(1, "for Ann", START_MS + 3)]);
+    assert_eq!(shown(&world), ["for all", "for all", "for Ann", "for all"]);
+    assert_eq!(versions(&world, Viewer::Anonymous), ["text"]);
+    assert_eq!(
+        versions(&world, Viewer::Account(ANN)),
+        ["text", "to friends"]
+    );
 }
 
-#[test]
-fn what_one_token_no_longer_finds_stays_for_others() {
-    on_both(|store| {
-        let (mut ann, mut world) = (of(store, ANN), public(store));
-        world.poll(vec![post(1, "text")]);
-        ann.poll(vec![quoting(1, "for Ann")]);
-        let gone = ann.look_up("1", LookUp::Gone);
-        assert_eq!(gone.deleted + gone.left, 1, "{gone:?}");
-        assert!(ann.export()[0].left_at_ms.is_some());
-        assert_eq!(exported(&world), "text");
-        let shown = shown(&world);
-        assert_eq!((&*shown[0], &*shown[3]), ("text", "text"));
-    });
+fn what_one_token_no_longer_finds_stays_for_others(store: &Store) {
+    let (mut ann, mut world) = (of(store, ANN), public(store));
+    world.poll(vec![post(1, "text")]);
+    ann.poll(vec![quoting(1, "for Ann")]);
+    let gone = ann.look_up("1", LookUp::Gone);
+    assert_eq!(gone.deleted + gone.left, 1, "{gone:?}");
+    assert!(ann.export()[0].left_at_ms.is_some());
+    assert_eq!(exported(&world), "text");
+    let shown = shown(&world);
+    assert_eq!((&*shown[0], &*shown[3]), ("text", "text"));
 }
 
-#[test]
-fn a_post_that_one_token_is_shown_again_is_back_for_others_once_they_are() {
-    on_both(|store| {
-        let (mut ann, mut world) = (of(store, ANN), public(store));
-        world.poll(vec![post(1, "text")]);
-        world.look_up("1", LookUp::Gone);
-        assert_eq!(shown(&world), ["", "", "", ""]);
-        ann.now_ms = world.now_ms + 1_000;
-        ann.poll(vec![quoting(1, "for Ann")]);
-        assert_eq!(shown(&world), ["", "", "for Ann", ""]);
-        world.now_ms = ann.now_ms + 1_000;
-        world.poll(vec![post(1, "text")]);
-        assert_eq!(shown(&world), ["text", "text", "for Ann", "text"]);
-    });
+fn a_post_that_one_token_is_shown_again_is_back_for_others_once_they_are(store: &Store) {
+    let (mut ann, mut world) = (of(store, ANN), public(store));
+    world.poll(vec![post(1, "text")]);
+    world.look_up("1", LookUp::Gone);
+    assert_eq!(shown(&world), ["", "", "", ""]);
+    ann.now_ms = world.now_ms + 1_000;
+    ann.poll(vec![quoting(1, "for Ann")]);
+    assert_eq!(shown(&world), ["", "", "for Ann", ""]);
+    world.now_ms = ann.now_ms + 1_000;
+    world.poll(vec![post(1, "text")]);
+    assert_eq!(shown(&world), ["text", "text", "for Ann", "text"]);
 }
 
-#[test]
-fn publishing_one_source_publishes_nothing_that_another_token_was_shown() {
-    on_both(|store| {
-        let mut home = of(store, ANN);
-        let mut list = add(store, "list", Owner::Account(ANN), Audience::Private);
-        list.poll(vec![post(2, "text"), post(1, "text")]);
-        home.poll(vec![quoting(1, "for Ann")]);
-        let key = list.source;
-        let set = store.write_blocking(source::root(key), move |tx| {
-            source::set_audience(tx, key, Audience::Public)
-        });
-        set.expect("a write");
-        let world = |world: &World| -> Vec<String> {
-            let posts = world.public().into_iter();
-            posts.map(|post| post.upstream_id).collect()
-        };
-        assert_eq!(world(&list), ["2"]);
-        // Once the public source shows it, it is there.
-        list.poll(vec![edited(1, "for all", START_MS + 1)]);
-        assert_eq!(world(&list).len(), 2);
-    });
+fn publishing_one_source_publishes_nothing_that_another_token_was_shown(store: &Store) {
+    let mut home = of(store, ANN);
+    let mut list = add(store, "list", Owner::Account(ANN), Audience::Private);
+    list.poll(vec![post(2, "text"), post(1, "text")]);
+    home.poll(vec![quoting(1, "for Ann")]);
+    list.set_audience(Audience::Public);
+    let world = |world: &World| -> Vec<String> {
+        let posts = world.public().into_iter();
+        posts.map(|post| post.upstream_id).collect()
+    };
+    assert_eq!(world(&list), ["2"]);
+    // Once the public source shows it, it is there.
+    list.poll(vec![edited(1, "for all", START_MS + 1)]);
+    assert_eq!(world(&list).len(), 2);
 }
 
-#[test]
-fn content_that_is_for_fewer_again_is_that_of_those_who_have_it() {
-    on_both(|store| {
-        let mut ann = add(store, "home", Owner::Account(ANN), Audience::Members);
-        ann.poll(vec![post(1, "text")]);
-        assert_eq!(shown(&ann), ["", "text", "text", "text"]);
-        let key = ann.source;
-        let set = store.write_blocking(source::root(key), move |tx| {
-            source::set_audience(tx, key, Audience::Private)
-        });
-        set.expect("a write");
-        let scope = ann.read(|tx| {
-            Ok(tx.query("select content_scope from post", &[], |row| {
-                row.i64("content_scope")
-            })?)
-        });
-        assert_eq!(scope, [1_i64 << 50]);
-        // Bob's token was shown something else, and keeps that when Ann's source goes.
-        let mut bob = of(store, BOB);
-        bob.poll(vec![quoting(1, "for Bob")]);
-        ann.write(move |tx| source::remove(tx, key, LastPosts::Remove));
-        assert_eq!(shown(&bob), ["", "", "", "for Bob"]);
+fn content_that_is_for_fewer_again_is_that_of_those_who_have_it(store: &Store) {
+    let mut ann = add(store, "home", Owner::Account(ANN), Audience::Members);
+    ann.poll(vec![post(1, "text")]);
+    assert_eq!(shown(&ann), ["", "text", "text", "text"]);
+    ann.set_audience(Audience::Private);
+    let scope = ann.read(|tx| {
+        Ok(tx.query("select content_scope from post", &[], |row| {
+            row.i64("content_scope")
+        })?)
     });
+    assert_eq!(scope, [1_i64 << 50]);
+    // Bob's token was shown something else, and keeps that when Ann's source goes.
+    let mut bob = of(store, BOB);
+    bob.poll(vec![quoting(1, "for Bob")]);
+    ann.remove(LastPosts::Remove);
+    assert_eq!(shown(&bob), ["", "", "", "for Bob"]);
 }
 
-#[test]
-fn a_source_that_more_may_read_shows_them_what_it_was_shown() {
-    on_both(|store| {
-        let (mut ann, mut bob) = (of(store, ANN), of(store, BOB));
-        bob.poll(vec![quoting(1, "for Bob")]);
-        ann.poll(vec![quoting(1, "for Ann")]);
-        let set = |audience| {
-            let key = ann.source;
-            let set = store.write_blocking(source::root(key), move |tx| {
-                source::set_audience(tx, key, audience)
-            });
-            set.expect("a write");
-        };
-        set(Audience::Members);
-        assert_eq!(shown(&bob), ["", "for Ann", "for Ann", "for Bob"]);
-        set(Audience::Public);
-        assert_eq!(shown(&bob), ["for Ann", "for Ann", "for Ann", "for Bob"]);
-        set(Audience::Private);
-        assert_eq!(shown(&bob), ["", "", "for Ann", "for Bob"]);
-    });
-}
-
-#[test]
-fn posts_of_narrow_visibility_have_the_scope_of_their_source() {
-    on_both(|store| {
-        let mut ann = of(store, ANN);
-        ann.poll(vec![Post {
-            visibility: Visibility::Private,
-            ..post(1, "text")
-        }]);
-        assert_eq!(ann.timeline_for(Viewer::Account(ANN)).len(), 1);
-        for viewer in [Viewer::Anonymous, Viewer::Operator, Viewer::Account(BOB)] {
-            assert!(ann.timeline_for(viewer).is_empty());
-        }
-    });
+fn a_source_that_more_may_read_shows_them_what_it_was_shown(store: &Store) {
+    let (mut ann, mut bob) = (of(store, ANN), of(store, BOB));
+    bob.poll(vec![quoting(1, "for Bob")]);
+    ann.poll(vec![quoting(1, "for Ann")]);
+    let set = |audience| {
+        ann.set_audience(audience);
+    };
+    set(Audience::Members);
+    assert_eq!(shown(&bob), ["", "for Ann", "for Ann", "for Bob"]);
+    set(Audience::Public);
+    assert_eq!(shown(&bob), ["for Ann", "for Ann", "for Ann", "for Bob"]);
+    set(Audience::Private);
+    assert_eq!(shown(&bob), ["", "", "for Ann", "for Bob"]);
 }

@@ -5,7 +5,7 @@ use driftline_store::{
     server_keys::{self, ServerKeys},
 };
 
-use crate::world::on_both;
+on_both!(all_have_the_keys_that_were_recorded_first);
 
 fn write<T: Send + 'static>(
     store: &Store,
@@ -26,27 +26,24 @@ fn record(store: &Store, keys: ServerKeys) -> ServerKeys {
     write(store, move |tx| server_keys::record(tx, &keys))
 }
 
-#[test]
-fn all_have_the_keys_that_were_recorded_first() {
-    on_both(|store| {
-        assert_eq!(write(store, server_keys::load), None);
-        let first = keys("one", "sealed");
-        assert_eq!(record(store, first.clone()), first);
-        assert_eq!(record(store, keys("two", "other")), first);
-        let replace = |before: &ServerKeys, sealed: &'static str| {
-            let before = before.clone();
-            write(store, move |tx| {
-                server_keys::replace_token_keys(tx, &before, sealed)
-            })
-        };
-        assert!(replace(&first, "renewed"));
-        assert!(!replace(&first, "renewed too"), "another process was first");
-        assert_eq!(
-            write(store, server_keys::load),
-            Some(keys("one", "renewed"))
-        );
-        assert!(write(store, server_keys::forget));
-        assert!(!write(store, server_keys::forget));
-        assert_eq!(record(store, keys("two", "other")), keys("two", "other"));
-    });
+fn all_have_the_keys_that_were_recorded_first(store: &Store) {
+    assert_eq!(write(store, server_keys::load), None);
+    let first = keys("one", "sealed");
+    assert_eq!(record(store, first.clone()), first);
+    assert_eq!(record(store, keys("two", "other")), first);
+    let replace = |before: &ServerKeys, sealed: &'static str| {
+        let before = before.clone();
+        write(store, move |tx| {
+            server_keys::replace_token_keys(tx, &before, sealed)
+        })
+    };
+    assert!(replace(&first, "renewed"));
+    assert!(!replace(&first, "renewed too"), "another process was first");
+    assert_eq!(
+        write(store, server_keys::load),
+        Some(keys("one", "renewed"))
+    );
+    assert!(write(store, server_keys::forget));
+    assert!(!write(store, server_keys::forget));
+    assert_eq!(record(store, keys("two", "other")), keys("two", "other"));
 }

@@ -8,9 +8,9 @@ use std::{
 
 use driftline_core::{post::Post, timeline::Backfill};
 use driftline_db::testing::databases;
-use driftline_store::{SourceKey, Store, export, local_ids, source, timeline};
+use driftline_store::{SourceKey, Store, export, timeline};
 
-use crate::world::{EVERYTHING, START_MS, World, new_source, open, page, post};
+use crate::world::{EVERYTHING, START_MS, World, add_source, new_source, open, page, post};
 
 const WRITERS: u64 = 16;
 pub(crate) const TURNS: u64 = 12;
@@ -91,9 +91,7 @@ fn imports_of_one_time_take_different_ids() {
             .map(|n| {
                 let mut new = new_source(&format!("source{n}"));
                 new.origin = format!("https://{n}.example");
-                let added = store
-                    .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS));
-                added.expect("a write").expect("a source")
+                add_source(&store, new)
             })
             .collect();
         thread::scope(|scope| {

@@ -17,12 +17,12 @@ use std::{sync::Barrier, thread};
 use driftline_core::social::{AccountName, HashCost, MailAddress, PassphraseHash, Role};
 use driftline_db::testing::{Fresh, databases, is_distributed};
 use driftline_store::{
-    LocalAccountId, Root, Store, StoreError, Tx, local_ids,
+    LocalAccountId, Store, local_ids,
     social::local_account::{self, AccountTaken, LocalAccount, NewAccount},
     testing::open,
 };
 
-use crate::world::START_MS;
+use crate::world::{START_MS, read, write};
 
 fn hash(byte: u8) -> PassphraseHash {
     PassphraseHash {
@@ -61,21 +61,6 @@ fn create(store: &Store, new: &NewAccount) -> Result<LocalAccount, AccountTaken>
 
 fn account(store: &Store, text: &str) -> LocalAccountId {
     create(store, &new_account(text)).expect("an account").id
-}
-
-fn write<T: Send + 'static>(
-    store: &Store,
-    root: Root,
-    job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
-) -> T {
-    store.write_blocking(root, job).expect("a write")
-}
-
-fn read<T: Send + 'static>(
-    store: &Store,
-    job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
-) -> T {
-    store.read_blocking(job).expect("a read")
 }
 
 /// Runs a test on each database with two stores, as two processes have; SQLite has one.

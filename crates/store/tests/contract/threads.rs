@@ -19,11 +19,15 @@ use driftline_store::{
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 
-use crate::world::{START_MS, World, hashed, on_both, post};
+use crate::world::{ANN, BOB, START_MS, World, hashed, on_both, post, with, write};
 
-fn ann() -> LocalAccountId {
-    LocalAccountId::new(1 << 50)
-}
+on_both!(
+    a_thread_has_what_is_above_and_below,
+    an_edit_tells_what_was_replied_to_and_a_deletion_above_does_not_end_it,
+    replies_that_a_viewer_may_not_read_take_no_room_in_a_thread,
+    replies_that_the_operator_keeps_without_a_source_stay_in_threads,
+    a_source_has_what_a_thread_had_before_as_new,
+);
 
 /// A post that replies to another one.
 pub(crate) fn reply(id: u64, to: u64) -> Post {
@@ -72,64 +76,47 @@ fn shown(world: &World, id: u64, viewer: Viewer) -> (Vec<u64>, Vec<u64>) {
     (ids(&thread.ancestors), ids(&thread.descendants))
 }
 
-#[test]
-fn a_thread_has_what_is_above_and_below() {
-    on_both(|store| {
-        let mut world = World::readable(store, "a");
-        // 1 ── 2 ── 4 ── 7
-        //   │    └─ 6
-        //   └─ 3 ── 5            8 replies to what is not stored.
-        let posts = [(2, 1), (3, 1), (4, 2), (5, 3), (6, 2), (7, 4), (8, 99)];
-        let replies = posts.into_iter().rev().map(|(id, to)| reply(id, to));
-        world.poll(replies.chain([post(1, "text")]).collect());
-        let shown = |id| shown(&world, id, Viewer::Anonymous);
-        assert_eq!(shown(1), (vec![], vec![2, 4, 7, 6, 3, 5]));
-        assert_eq!(shown(2), (vec![1], vec![4, 7, 6]));
-        assert_eq!(shown(7), (vec![1, 2, 4], vec![]));
-        assert_eq!(shown(8), (vec![], vec![]));
-        let limits = ThreadLimits {
-            ancestors: 1,
-            descendants: 3,
-            depth: 1,
-        };
-        let few = |id| {
-            let thread = thread(&world, id, Viewer::Anonymous, limits).unwrap();
-            (ids(&thread.ancestors), ids(&thread.descendants))
-        };
-        assert_eq!(few(1), (vec![], vec![2, 3]), "not the replies to replies");
-        assert_eq!(few(7), (vec![4], vec![]), "the nearest");
-    });
+fn a_thread_has_what_is_above_and_below(store: &Store) {
+    let mut world = World::readable(store, "a");
+    // 1 ── 2 ── 4 ── 7
+    //   │    └─ 6
+    //   └─ 3 ── 5            8 replies to what is not stored.
+    let posts = [(2, 1), (3, 1), (4, 2), (5, 3), (6, 2), (7, 4), (8, 99)];
+    let replies = posts.into_iter().rev().map(|(id, to)| reply(id, to));
+    world.poll(replies.chain([post(1, "text")]).collect());
+    let shown = |id| shown(&world, id, Viewer::Anonymous);
+    assert_eq!(shown(1), (vec![], vec![2, 4, 7, 6, 3, 5]));
+    assert_eq!(shown(2), (vec![1], vec![4, 7, 6]));
+    assert_eq!(shown(7), (vec![1, 2, 4], vec![]));
+    assert_eq!(shown(8), (vec![], vec![]));
+    let limits = ThreadLimits {
+        ancestors: 1,
+        descendants: 3,
+        depth: 1,
+    };
+    let few = |id| {
+        let thread = thread(&world, id, Viewer::Anonymous, limits).unwrap();
+        (ids(&thread.ancestors), ids(&thread.descendants))
+    };
+    assert_eq!(few(1), (vec![], vec![2, 3]), "not the replies to replies");
+    assert_eq!(few(7), (vec![4], vec![]), "the nearest");
 }
 
-#[test]
-fn a_thread_with_cycles_ends() {
-    on_both(|store| {
-        let mut world = World::readable(store, "a");
-        world.poll(vec![reply(4, 4), reply(3, 2), reply(2, 1), reply(1, 3)]);
-        let shown = |id| shown(&world, id, Viewer::Anonymous);
-        assert_eq!(shown(1), (vec![2, 3], vec![]));
-        assert_eq!(shown(4), (vec![], vec![]));
-    });
-}
-
-#[test]
-fn an_edit_tells_what_was_replied_to_and_a_deletion_above_does_not_end_it() {
-    on_both(|store| {
-        let mut world = World::readable(store, "a");
-        world.poll(vec![post(2, "text"), post(1, "text")]);
-        assert!(shown(&world, 1, Viewer::Anonymous).1.is_empty());
-        let edited = |reply: Post, at: i64| Post {
-            edited_at_ms: Some(START_MS + at),
-            ..reply
-        };
-        world.now_ms += 1_000;
-        world.poll(vec![edited(reply(2, 1), 1), post(1, "text")]);
-        assert_eq!(shown(&world, 1, Viewer::Anonymous).1, [2]);
-        // Mastodon's answer once the post above is deleted.
-        world.now_ms += 1_000;
-        world.poll(vec![edited(post(2, "more"), 2), post(1, "text")]);
-        assert_eq!(shown(&world, 1, Viewer::Anonymous).1, [2]);
-    });
+fn an_edit_tells_what_was_replied_to_and_a_deletion_above_does_not_end_it(store: &Store) {
+    let mut world = World::readable(store, "a");
+    world.poll(vec![post(2, "text"), post(1, "text")]);
+    assert!(shown(&world, 1, Viewer::Anonymous).1.is_empty());
+    let edited = |reply: Post, at: i64| Post {
+        edited_at_ms: Some(START_MS + at),
+        ..reply
+    };
+    world.now_ms += 1_000;
+    world.poll(vec![edited(reply(2, 1), 1), post(1, "text")]);
+    assert_eq!(shown(&world, 1, Viewer::Anonymous).1, [2]);
+    // Mastodon's answer once the post above is deleted.
+    world.now_ms += 1_000;
+    world.poll(vec![edited(post(2, "more"), 2), post(1, "text")]);
+    assert_eq!(shown(&world, 1, Viewer::Anonymous).1, [2]);
 }
 
 /// What a viewer sees of random threads in a public and a private source, against a walk of the posts that the
@@ -140,7 +127,7 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
     on_both(|store| {
         let mut random = ChaCha8Rng::seed_from_u64(7);
         let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
-        let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
+        let mut home = World::owned(store, "home", Owner::Account(ANN), Audience::Private);
         let mut parents: HashMap<u64, u64> = HashMap::new();
         let mut is_public: HashMap<u64, bool> = HashMap::new();
         let (mut of_public, mut of_home) = (Vec::new(), Vec::new());
@@ -159,10 +146,7 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
             } else {
                 Visibility::Public
             };
-            let post = Post {
-                visibility,
-                ..reply(id, to)
-            };
+            let post = with(visibility, reply(id, to));
             let hidden = narrow || random.random_ratio(1, 5);
             is_public.insert(id, !hidden);
             match hidden {
@@ -174,7 +158,7 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
         of_home.reverse();
         public.poll(of_public);
         home.poll(of_home);
-        for viewer in [Viewer::Anonymous, Viewer::Account(ann())] {
+        for viewer in [Viewer::Anonymous, Viewer::Account(ANN)] {
             let sees = |id: &u64| viewer != Viewer::Anonymous || is_public[id];
             for id in (1..=POSTS).filter(sees) {
                 let mut above: Vec<u64> = Vec::new();
@@ -200,52 +184,45 @@ fn random_threads_are_those_that_a_naive_walk_finds() {
     });
 }
 
-#[test]
-fn replies_that_a_viewer_may_not_read_take_no_room_in_a_thread() {
-    on_both(|store| {
-        let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
-        let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
-        // Hidden replies come before the others: of private sources, too narrow, and deleted.
-        home.poll((11..=19).rev().map(|id| reply(id, 1)).collect());
-        let narrow = (21..=29).rev();
-        let narrow = narrow.map(|id| with(Visibility::Private, reply(id, 1)));
-        let deleted = (31..=39).rev().map(|id| reply(id, 1));
-        public.poll(deleted.chain(narrow).chain([post(1, "text")]).collect());
-        for id in 31..=39 {
-            public.look_up(&id.to_string(), LookUp::Gone);
-        }
-        public.now_ms += 1_000;
-        // Not below a hidden one either.
-        public.poll(vec![reply(53, 11), reply(52, 51), reply(51, 1)]);
-        let limits = ThreadLimits {
-            ancestors: 1,
-            descendants: 2,
-            depth: 5,
-        };
-        let below = |viewer| ids(&thread(&public, 1, viewer, limits).unwrap().descendants);
-        for viewer in [Viewer::Anonymous, Viewer::Account(LocalAccountId::new(2))] {
-            assert_eq!(below(viewer), [51, 52], "{viewer:?}");
-        }
-        assert_eq!(below(account(ann())), [11, 12]);
-        assert_eq!(below(Viewer::Operator), [21, 22]);
-    });
+fn replies_that_a_viewer_may_not_read_take_no_room_in_a_thread(store: &Store) {
+    let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
+    let mut home = World::owned(store, "home", Owner::Account(ANN), Audience::Private);
+    // Hidden replies come before the others: of private sources, too narrow, and deleted.
+    home.poll((11..=19).rev().map(|id| reply(id, 1)).collect());
+    let narrow = (21..=29).rev();
+    let narrow = narrow.map(|id| with(Visibility::Private, reply(id, 1)));
+    let deleted = (31..=39).rev().map(|id| reply(id, 1));
+    public.poll(deleted.chain(narrow).chain([post(1, "text")]).collect());
+    for id in 31..=39 {
+        public.look_up(&id.to_string(), LookUp::Gone);
+    }
+    public.now_ms += 1_000;
+    // Not below a hidden one either.
+    public.poll(vec![reply(53, 11), reply(52, 51), reply(51, 1)]);
+    let limits = ThreadLimits {
+        ancestors: 1,
+        descendants: 2,
+        depth: 5,
+    };
+    let below = |viewer| ids(&thread(&public, 1, viewer, limits).unwrap().descendants);
+    for viewer in [Viewer::Anonymous, Viewer::Account(LocalAccountId::new(2))] {
+        assert_eq!(below(viewer), [51, 52], "{viewer:?}");
+    }
+    assert_eq!(below(account(ANN)), [11, 12]);
+    assert_eq!(below(Viewer::Operator), [21, 22]);
 }
 
-#[test]
-fn replies_that_the_operator_keeps_without_a_source_stay_in_threads() {
-    on_both(|store| {
-        let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
-        let mut other = World::owned(store, "other", Owner::Operator, Audience::Public);
-        public.poll(vec![reply(2, 1)]);
-        other.poll(vec![reply(3, 2), post(1, "text")]);
-        let key = public.source;
-        public.write(move |tx| source::remove(tx, key, LastPosts::Keep));
-        assert_eq!(shown(&other, 1, Viewer::Anonymous).1, [2, 3]);
-        // An account's private source changes nothing for others.
-        let mut home = World::owned(store, "home", Owner::Account(ann()), Audience::Private);
-        home.poll(vec![reply(2, 1)]);
-        assert_eq!(shown(&other, 1, Viewer::Anonymous).1, [2, 3]);
-    });
+fn replies_that_the_operator_keeps_without_a_source_stay_in_threads(store: &Store) {
+    let mut public = World::owned(store, "public", Owner::Operator, Audience::Public);
+    let mut other = World::owned(store, "other", Owner::Operator, Audience::Public);
+    public.poll(vec![reply(2, 1)]);
+    other.poll(vec![reply(3, 2), post(1, "text")]);
+    public.remove(LastPosts::Keep);
+    assert_eq!(shown(&other, 1, Viewer::Anonymous).1, [2, 3]);
+    // An account's private source changes nothing for others.
+    let mut home = World::owned(store, "home", Owner::Account(ANN), Audience::Private);
+    home.poll(vec![reply(2, 1)]);
+    assert_eq!(shown(&other, 1, Viewer::Anonymous).1, [2, 3]);
 }
 
 fn fetched(store: &Store, whose: FetchedFor, posts: Vec<Post>) -> (SourceKey, u64) {
@@ -267,17 +244,12 @@ fn fetched(store: &Store, whose: FetchedFor, posts: Vec<Post>) -> (SourceKey, u6
     (key, new.expect("a write"))
 }
 
-fn with(visibility: Visibility, post: Post) -> Post {
-    Post { visibility, ..post }
-}
-
 fn account(id: LocalAccountId) -> Viewer {
     Viewer::Account(id)
 }
 
 #[test]
 fn what_was_fetched_is_for_those_for_whom_it_was_and_in_no_timeline() {
-    let bob = LocalAccountId::new(2 << 50);
     on_both(|store| {
         let mut world = World::readable(store, "a");
         world.poll(vec![post(1, "text")]);
@@ -294,15 +266,15 @@ fn what_was_fetched_is_for_those_for_whom_it_was_and_in_no_timeline() {
         let (of_world, new) = fetched(store, FetchedFor::World, posts());
         assert_eq!(new, 2, "neither the private one nor what the world has");
         assert_eq!(fetched(store, FetchedFor::World, posts()), (of_world, 0));
-        let whose = FetchedFor::Owner(Owner::Account(ann()));
+        let whose = FetchedFor::Owner(Owner::Account(ANN));
         let (of_ann, new) = fetched(store, whose, posts());
         assert_ne!(of_ann, of_world);
         assert_eq!(new, 1, "only what she does not see");
         for (viewer, below) in [
             (Viewer::Anonymous, vec![2]),
-            (account(bob), vec![2, 3]),
+            (account(BOB), vec![2, 3]),
             (Viewer::Operator, vec![2, 3]),
-            (account(ann()), vec![2, 3, 4]),
+            (account(ANN), vec![2, 3, 4]),
         ] {
             assert_eq!(shown(&world, 1, viewer).1, below, "{viewer:?}");
             let all = timeline::Range {
@@ -315,7 +287,7 @@ fn what_was_fetched_is_for_those_for_whom_it_was_and_in_no_timeline() {
         // No command and no poller finds these sources.
         let listed = world.read(|tx| {
             let all = source::list(tx)?.len();
-            let owned = source::owned(tx, Owner::Account(ann()))?.len();
+            let owned = source::owned(tx, Owner::Account(ANN))?.len();
             let readable = source::readable(tx, Viewer::Operator)?.len();
             let named = source::by_name(tx, "threads:1:world")?;
             Ok((all, owned, readable, named.is_some()))
@@ -325,40 +297,35 @@ fn what_was_fetched_is_for_those_for_whom_it_was_and_in_no_timeline() {
         assert_eq!(found, None);
         let feed = world.read(driftline_store::change_feed::sources);
         assert_eq!(feed.len(), 1);
-        let hidden = world.read(|tx| thread_source::of_owner(tx, Owner::Account(ann())));
+        let hidden = world.read(|tx| thread_source::of_owner(tx, Owner::Account(ANN)));
         assert_eq!(hidden, [of_ann]);
         // What goes with her goes, and nothing of others.
-        store
-            .write_blocking(source::root(of_ann), move |tx| {
-                source::remove(tx, of_ann, LastPosts::Remove)
-            })
-            .expect("a removal");
-        assert_eq!(shown(&world, 1, account(ann())).1, [2, 3]);
+        write(store, source::root(of_ann), move |tx| {
+            source::remove(tx, of_ann, LastPosts::Remove)
+        });
+        assert_eq!(shown(&world, 1, account(ANN)).1, [2, 3]);
     });
 }
 
-#[test]
-fn a_source_has_what_a_thread_had_before_as_new() {
-    on_both(|store| {
-        let mut world = World::readable(store, "a");
-        world.poll(vec![post(1, "text")]);
-        fetched(store, FetchedFor::World, vec![reply(2, 1)]);
-        let before = thread(&world, 1, Viewer::Anonymous, ThreadLimits::STRANGER).unwrap();
-        let in_thread = before.descendants[0].id;
-        world.now_ms += 10_000;
-        world.poll(vec![reply(2, 1), post(1, "text")]);
-        for viewer in [Viewer::Anonymous, account(ann())] {
-            let all = timeline::Range {
-                limit: 40,
-                ..timeline::Range::default()
-            };
-            let public = world.read(move |tx| timeline::public(tx, &all, viewer));
-            assert_eq!(ids(&public), [2, 1], "{viewer:?}");
-            assert!(public[0].id > in_thread, "readers have passed the other");
-            let after = thread(&world, 1, viewer, ThreadLimits::STRANGER).unwrap();
-            assert_eq!(after.descendants[0].id, public[0].id, "{viewer:?}");
-            let found = world.read(move |tx| timeline::status(tx, in_thread, viewer));
-            assert!(found.is_some(), "an ID that was shown is found");
-        }
-    });
+fn a_source_has_what_a_thread_had_before_as_new(store: &Store) {
+    let mut world = World::readable(store, "a");
+    world.poll(vec![post(1, "text")]);
+    fetched(store, FetchedFor::World, vec![reply(2, 1)]);
+    let before = thread(&world, 1, Viewer::Anonymous, ThreadLimits::STRANGER).unwrap();
+    let in_thread = before.descendants[0].id;
+    world.now_ms += 10_000;
+    world.poll(vec![reply(2, 1), post(1, "text")]);
+    for viewer in [Viewer::Anonymous, account(ANN)] {
+        let all = timeline::Range {
+            limit: 40,
+            ..timeline::Range::default()
+        };
+        let public = world.read(move |tx| timeline::public(tx, &all, viewer));
+        assert_eq!(ids(&public), [2, 1], "{viewer:?}");
+        assert!(public[0].id > in_thread, "readers have passed the other");
+        let after = thread(&world, 1, viewer, ThreadLimits::STRANGER).unwrap();
+        assert_eq!(after.descendants[0].id, public[0].id, "{viewer:?}");
+        let found = world.read(move |tx| timeline::status(tx, in_thread, viewer));
+        assert!(found.is_some(), "an ID that was shown is found");
+    }
 }

@@ -2,19 +2,22 @@
 
 use driftline_core::{audience::Audience, post::Post};
 use driftline_store::{
-    LocalAccountId, Owner, Store, StoreError, history, is_visible,
-    refresh::count_history,
-    source::{self, LastPosts},
+    Owner, Store, StoreError, history, is_visible, refresh::count_history, source::LastPosts,
     timeline::Viewer,
 };
 
 use crate::{
     refresh::liked,
-    world::{START_MS, World, on_both, post},
+    world::{ANN, BOB, START_MS, World, post},
 };
 
-const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
-const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+on_both!(
+    versions_that_ended_before_a_readable_source_had_the_post_are_hidden,
+    a_version_that_ends_as_a_readable_source_first_shows_the_post_is_hidden,
+    a_source_that_is_shared_shows_the_versions_that_it_had,
+    posts_that_are_kept_without_a_source_keep_their_versions,
+    counts_from_before_a_readable_source_had_the_post_are_hidden,
+);
 
 /// The viewers who may not read what Ann keeps to herself.
 const OTHERS: [Viewer; 3] = [Viewer::Anonymous, Viewer::Operator, Viewer::Account(BOB)];
@@ -57,110 +60,93 @@ fn numbered(texts: &[&str]) -> Vec<(i64, String)> {
     (1..).zip(texts.iter().map(|of| (*of).to_owned())).collect()
 }
 
-#[test]
-fn versions_that_ended_before_a_readable_source_had_the_post_are_hidden() {
-    on_both(|store| {
-        let (mut public, mut home) = sources(store);
-        show(&mut home, 1, "first");
-        show(&mut home, 2, "second");
-        show(&mut public, 3, "second");
-        for viewer in OTHERS {
-            assert_eq!(versions(&public, viewer), [], "{viewer:?}");
-        }
-        let anns = Viewer::Account(ANN);
-        assert_eq!(versions(&public, anns), numbered(&["first"]));
-        show(&mut public, 4, "third");
-        for viewer in OTHERS {
-            assert_eq!(versions(&public, viewer), numbered(&["second"]));
-        }
-        assert_eq!(versions(&public, anns), numbered(&["first", "second"]));
-    });
+fn versions_that_ended_before_a_readable_source_had_the_post_are_hidden(store: &Store) {
+    let (mut public, mut home) = sources(store);
+    show(&mut home, 1, "first");
+    show(&mut home, 2, "second");
+    show(&mut public, 3, "second");
+    for viewer in OTHERS {
+        assert_eq!(versions(&public, viewer), [], "{viewer:?}");
+    }
+    let anns = Viewer::Account(ANN);
+    assert_eq!(versions(&public, anns), numbered(&["first"]));
+    show(&mut public, 4, "third");
+    for viewer in OTHERS {
+        assert_eq!(versions(&public, viewer), numbered(&["second"]));
+    }
+    assert_eq!(versions(&public, anns), numbered(&["first", "second"]));
 }
 
-#[test]
-fn a_version_that_ends_as_a_readable_source_first_shows_the_post_is_hidden() {
-    on_both(|store| {
-        let (mut public, mut home) = sources(store);
-        show(&mut home, 1, "first");
-        show(&mut public, 2, "second");
-        for viewer in OTHERS {
-            assert_eq!(versions(&public, viewer), [], "{viewer:?}");
-        }
-        let anns = versions(&public, Viewer::Account(ANN));
-        assert_eq!(anns, numbered(&["first"]));
-    });
+fn a_version_that_ends_as_a_readable_source_first_shows_the_post_is_hidden(store: &Store) {
+    let (mut public, mut home) = sources(store);
+    show(&mut home, 1, "first");
+    show(&mut public, 2, "second");
+    for viewer in OTHERS {
+        assert_eq!(versions(&public, viewer), [], "{viewer:?}");
+    }
+    let anns = versions(&public, Viewer::Account(ANN));
+    assert_eq!(anns, numbered(&["first"]));
 }
 
-#[test]
-fn a_source_that_is_shared_shows_the_versions_that_it_had() {
-    on_both(|store| {
-        let (mut public, mut home) = sources(store);
-        show(&mut home, 1, "first");
-        show(&mut home, 2, "second");
-        show(&mut public, 3, "second");
-        let key = home.source;
-        home.write(move |tx| source::set_audience(tx, key, Audience::Public));
-        for viewer in OTHERS {
-            assert_eq!(versions(&public, viewer), numbered(&["first"]));
-        }
-    });
+fn a_source_that_is_shared_shows_the_versions_that_it_had(store: &Store) {
+    let (mut public, mut home) = sources(store);
+    show(&mut home, 1, "first");
+    show(&mut home, 2, "second");
+    show(&mut public, 3, "second");
+    home.set_audience(Audience::Public);
+    for viewer in OTHERS {
+        assert_eq!(versions(&public, viewer), numbered(&["first"]));
+    }
 }
 
-#[test]
-fn posts_that_are_kept_without_a_source_keep_their_versions() {
-    on_both(|store| {
-        let (mut public, mut home) = sources(store);
-        show(&mut public, 1, "first");
-        show(&mut public, 2, "second");
-        let post = public.export()[0].post_id;
-        let key = public.source;
-        public.write(move |tx| source::remove(tx, key, LastPosts::Keep));
-        let read = |viewer| {
-            let read = store.read_blocking(move |tx| {
-                let versions = history::versions(tx, post, viewer)?;
-                Ok::<_, StoreError>((is_visible(tx, post, viewer)?, versions.len()))
-            });
-            read.expect("a read")
-        };
-        for viewer in OTHERS {
-            assert_eq!(read(viewer), (true, 1), "{viewer:?}");
-        }
-        // An account's private source changes nothing for others.
-        show(&mut home, 3, "second");
-        for viewer in OTHERS {
-            assert_eq!(read(viewer), (true, 1), "{viewer:?}");
-        }
-        assert_eq!(read(Viewer::Account(ANN)), (true, 1));
-    });
+fn posts_that_are_kept_without_a_source_keep_their_versions(store: &Store) {
+    let (mut public, mut home) = sources(store);
+    show(&mut public, 1, "first");
+    show(&mut public, 2, "second");
+    let post = public.export()[0].post_id;
+    public.remove(LastPosts::Keep);
+    let read = |viewer| {
+        let read = store.read_blocking(move |tx| {
+            let versions = history::versions(tx, post, viewer)?;
+            Ok::<_, StoreError>((is_visible(tx, post, viewer)?, versions.len()))
+        });
+        read.expect("a read")
+    };
+    for viewer in OTHERS {
+        assert_eq!(read(viewer), (true, 1), "{viewer:?}");
+    }
+    // An account's private source changes nothing for others.
+    show(&mut home, 3, "second");
+    for viewer in OTHERS {
+        assert_eq!(read(viewer), (true, 1), "{viewer:?}");
+    }
+    assert_eq!(read(Viewer::Account(ANN)), (true, 1));
 }
 
-#[test]
-fn counts_from_before_a_readable_source_had_the_post_are_hidden() {
-    on_both(|store| {
-        let (mut public, mut home) = sources(store);
-        let like = |world: &mut World, minutes: i64, favourites: i64| {
-            world.now_ms = START_MS + minutes * 60_000;
-            world.poll(vec![liked(1, favourites)]);
-            world.now_ms
-        };
-        let first_ms = like(&mut home, 1, 5);
-        let second_ms = like(&mut home, 11, 9);
-        let came_ms = like(&mut public, 21, 9);
-        let post = public.export()[0].post_id;
-        let counts = |viewer| {
-            let found = public.read(move |tx| count_history(tx, post, viewer));
-            let found = found.into_iter();
-            let counts = found.map(|row| (row.at_ms, row.counts.favourites.unwrap_or_default()));
-            counts.collect::<Vec<_>>()
-        };
-        let anns = [(first_ms, 5), (second_ms, 9)];
-        assert_eq!(counts(Viewer::Account(ANN)), anns);
-        for viewer in OTHERS {
-            assert_eq!(counts(viewer), [], "{viewer:?}");
-        }
-        let last_ms = like(&mut home, 31, 12);
-        for viewer in OTHERS {
-            assert_eq!(counts(viewer), [(came_ms, 9), (last_ms, 12)], "{viewer:?}");
-        }
-    });
+fn counts_from_before_a_readable_source_had_the_post_are_hidden(store: &Store) {
+    let (mut public, mut home) = sources(store);
+    let like = |world: &mut World, minutes: i64, favourites: i64| {
+        world.now_ms = START_MS + minutes * 60_000;
+        world.poll(vec![liked(1, favourites)]);
+        world.now_ms
+    };
+    let first_ms = like(&mut home, 1, 5);
+    let second_ms = like(&mut home, 11, 9);
+    let came_ms = like(&mut public, 21, 9);
+    let post = public.export()[0].post_id;
+    let counts = |viewer| {
+        let found = public.read(move |tx| count_history(tx, post, viewer));
+        let found = found.into_iter();
+        let counts = found.map(|row| (row.at_ms, row.counts.favourites.unwrap_or_default()));
+        counts.collect::<Vec<_>>()
+    };
+    let anns = [(first_ms, 5), (second_ms, 9)];
+    assert_eq!(counts(Viewer::Account(ANN)), anns);
+    for viewer in OTHERS {
+        assert_eq!(counts(viewer), [], "{viewer:?}");
+    }
+    let last_ms = like(&mut home, 31, 12);
+    for viewer in OTHERS {
+        assert_eq!(counts(viewer), [(came_ms, 9), (last_ms, 12)], "{viewer:?}");
+    }
 }

@@ -2,15 +2,19 @@
 
 use std::ops::{Deref, DerefMut};
 
-use driftline_core::{audience::Audience, post::Post};
+use driftline_core::{
+    audience::Audience,
+    post::{Post, Visibility},
+};
 use driftline_mastodon::post_hashes;
+pub(crate) use driftline_store::Store;
 pub(crate) use driftline_store::testing::{
     EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
     posts, settings,
 };
 use driftline_store::{
-    Owner, SourceKey, Store, StoreError, Tx, local_ids,
-    source::{self, NewSource},
+    LocalAccountId, Owner, Root, SourceKey, StoreError, Tx, local_ids,
+    source::{self, LastPosts, NewSource, Removed},
     testing::Feed,
     timeline::{self, HomeRule, Range, Stretch, Viewer},
     viewer::ReadableSources,
@@ -27,42 +31,95 @@ pub(crate) fn home_of(
     timeline::home(tx, range, &readable, takes, None)
 }
 
+/// Accounts that no other test data uses.
+pub(crate) const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
+pub(crate) const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+
+/// Adds a source.
+pub(crate) fn add_source(store: &Store, new: NewSource) -> SourceKey {
+    let added = write(store, local_ids::root(), move |tx| {
+        source::add(tx, &new, START_MS)
+    });
+    added.expect("a free name")
+}
+
+/// The name of an owner's source, as sources are named.
+pub(crate) fn owned_name(owner: Owner, name: &str) -> String {
+    match owner {
+        Owner::Operator => name.to_owned(),
+        Owner::Account(account) => format!("account{account}/{name}"),
+    }
+}
+
+pub(crate) fn write<T: Send + 'static>(
+    store: &Store,
+    root: Root,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+) -> T {
+    store.write_blocking(root, job).expect("a write")
+}
+
+pub(crate) fn read<T: Send + 'static>(
+    store: &Store,
+    job: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+) -> T {
+    store.read_blocking(job).expect("a read")
+}
+
 /// A feed of statuses of Mastodon.
 pub(crate) struct World(Feed);
 
 impl World {
     /// [`Feed::new`].
     pub(crate) fn new(store: &Store, name: &str) -> World {
-        World::with(Feed::new(store, name, post_hashes))
+        World(Feed::new(store, name, post_hashes))
     }
 
     /// [`Feed::of`].
     pub(crate) fn of(store: &Store, source: SourceKey) -> World {
-        World::with(Feed::of(store, source, post_hashes))
+        World(Feed::of(store, source, post_hashes))
     }
 
     /// [`Feed::readable`].
     pub(crate) fn readable(store: &Store, name: &str) -> World {
-        World::with(Feed::readable(store, name, post_hashes))
+        World(Feed::readable(store, name, post_hashes))
     }
 
     /// A new source of an owner, for an audience.
     pub(crate) fn owned(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
-        let name = match owner {
-            Owner::Operator => name.to_owned(),
-            Owner::Account(account) => format!("account{account}/{name}"),
-        };
+        World::of_server(store, name, "https://sim.example", owner, audience)
+    }
+
+    /// [`World::owned`], of the server of that origin.
+    pub(crate) fn of_server(
+        store: &Store,
+        name: &str,
+        origin: &str,
+        owner: Owner,
+        audience: Audience,
+    ) -> World {
         let new = NewSource {
             owner,
             audience,
-            ..new_source(&name)
+            origin: origin.to_owned(),
+            ..new_source(&owned_name(owner, name))
         };
-        let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
-        World::of(store, added.expect("a write").expect("a free name"))
+        World::added(store, new)
     }
 
-    fn with(feed: Feed) -> World {
-        World(Feed { ..feed })
+    /// A source that is added.
+    pub(crate) fn added(store: &Store, new: NewSource) -> World {
+        World::of(store, add_source(store, new))
+    }
+
+    pub(crate) fn set_audience(&self, audience: Audience) {
+        let key = self.source;
+        self.write(move |tx| source::set_audience(tx, key, audience));
+    }
+
+    pub(crate) fn remove(&self, last_posts: LastPosts) -> Removed {
+        let key = self.source;
+        self.write(move |tx| source::remove(tx, key, last_posts))
     }
 }
 
@@ -78,6 +135,11 @@ impl DerefMut for World {
     fn deref_mut(&mut self) -> &mut Feed {
         &mut self.0
     }
+}
+
+/// The post with that visibility.
+pub(crate) fn with(visibility: Visibility, post: Post) -> Post {
+    Post { visibility, ..post }
 }
 
 /// The post as reading its JSON would give it, whatever a test has changed.

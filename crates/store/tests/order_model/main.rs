@@ -41,78 +41,59 @@ fn holds(protocol: Protocol) -> bool {
 }
 
 #[test]
-fn a_clock_that_is_held_to_the_commit_keeps_the_order_of_one_database() {
-    assert!(holds(ONE_DATABASE));
+fn protocols_in_use_keep_the_order_that_readers_saw() {
+    for protocol in [
+        ONE_DATABASE,
+        SEVERAL_NODES,
+        // A settled ID does on one database, too.
+        Protocol {
+            nodes: 1,
+            ..SEVERAL_NODES
+        },
+        // A fence decides a reservation as well as the row.
+        Protocol {
+            given_up: GivenUp::WhenFenced,
+            ..SEVERAL_NODES
+        },
+    ] {
+        assert!(holds(protocol), "{protocol:?}");
+    }
 }
 
 #[test]
-fn a_clock_that_is_free_before_the_commit_breaks_it() {
-    assert!(!holds(Protocol {
-        clock: Clock::FreeOnceTaken,
-        ..ONE_DATABASE
-    }));
-}
-
-#[test]
-fn a_clock_that_is_held_to_the_commit_breaks_it_where_nodes_show_commits_later() {
-    assert!(!holds(Protocol {
-        nodes: 2,
-        visibility: Visibility::NodeByNode,
-        ..ONE_DATABASE
-    }));
-}
-
-/// Each node shows a commit at once, but readers ask one node after the other.
-#[test]
-fn a_clock_that_is_held_to_the_commit_breaks_it_where_readers_have_a_snapshot_of_each_node() {
-    assert!(!holds(Protocol {
-        nodes: 2,
-        ..ONE_DATABASE
-    }));
-}
-
-#[test]
-fn reserved_ids_and_a_settled_id_keep_it_on_several_nodes() {
-    assert!(holds(SEVERAL_NODES));
-}
-
-#[test]
-fn a_settled_id_keeps_it_on_one_database_too() {
-    assert!(holds(Protocol {
-        nodes: 1,
-        ..SEVERAL_NODES
-    }));
-}
-
-#[test]
-fn a_fence_decides_a_reservation_as_well_as_the_row() {
-    assert!(holds(Protocol {
-        given_up: GivenUp::WhenFenced,
-        ..SEVERAL_NODES
-    }));
-}
-
-#[test]
-fn a_reservation_that_nothing_decides_lets_a_late_commit_break_it() {
-    assert!(!holds(Protocol {
-        given_up: GivenUp::AtOnce,
-        ..SEVERAL_NODES
-    }));
-}
-
-#[test]
-fn a_settled_id_that_is_read_after_the_rows_breaks_it() {
-    assert!(!holds(Protocol {
-        bound: Bound::SettledLast,
-        ..SEVERAL_NODES
-    }));
-}
-
-/// A commit whose second phase is late on a node: the reservation ends when the first has returned.
-#[test]
-fn a_settled_id_does_not_help_where_nodes_show_commits_after_they_returned() {
-    assert!(!holds(Protocol {
-        visibility: Visibility::NodeByNode,
-        ..SEVERAL_NODES
-    }));
+fn protocols_that_break_it_are_caught() {
+    for protocol in [
+        Protocol {
+            clock: Clock::FreeOnceTaken,
+            ..ONE_DATABASE
+        },
+        // A clock that is held to the commit, where nodes show commits later.
+        Protocol {
+            nodes: 2,
+            visibility: Visibility::NodeByNode,
+            ..ONE_DATABASE
+        },
+        // Each node shows a commit at once, but readers ask one node after the other.
+        Protocol {
+            nodes: 2,
+            ..ONE_DATABASE
+        },
+        // Nothing decides a reservation, and a commit is late.
+        Protocol {
+            given_up: GivenUp::AtOnce,
+            ..SEVERAL_NODES
+        },
+        // The settled ID is read after the rows.
+        Protocol {
+            bound: Bound::SettledLast,
+            ..SEVERAL_NODES
+        },
+        // A commit whose second phase is late on a node: the reservation ends when the first has returned.
+        Protocol {
+            visibility: Visibility::NodeByNode,
+            ..SEVERAL_NODES
+        },
+    ] {
+        assert!(!holds(protocol), "{protocol:?}");
+    }
 }

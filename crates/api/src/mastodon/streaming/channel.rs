@@ -62,21 +62,21 @@ impl Channel {
         }
     }
 
-    /// Whether notifications are told there.
-    pub(super) fn tells_notifications(self) -> bool {
+    /// Whether notifications come there.
+    pub(super) fn has_notifications(self) -> bool {
         matches!(self.timeline, Timeline::User | Timeline::Notifications)
     }
 
-    /// Whether a change may be told there, as far as can be said without the status.
-    pub(super) fn may_tell(self, viewer: Viewer, event: &FeedEvent) -> bool {
+    /// Whether a change may be shown there, as far as can be said without the status.
+    pub(super) fn may_show(self, viewer: Viewer, event: &FeedEvent) -> bool {
         let change = &event.change;
         match self.timeline {
             Timeline::Local | Timeline::Notifications => false,
-            // Only the store tells.
+            // Only the store knows.
             Timeline::User => true,
-            // Only the store tells of an account's lists.
+            // Only the store knows an account's lists.
             Timeline::List(list) => viewer.account().is_some() || list.raw() == event.source.raw(),
-            // It is told of one entry alone, which only the status tells, if there still is one.
+            // It is shown at one entry alone, which only the status names, if there still is one.
             Timeline::Public | Timeline::Remote => {
                 (event.is_public || viewer != Viewer::Anonymous)
                     && change.row.post.visibility == Visibility::Public

@@ -1,8 +1,9 @@
 use std::{sync::Arc, time::Duration};
 
 use axum::http::HeaderMap;
+use driftline_core::feed::ChangeKinds;
 use driftline_store::{
-    LocalAccountId, LocalId, SourceId, StoreError, Tx,
+    LocalAccountId, LocalId, SourceId, Tx,
     social::{
         list,
         notification::{self, NotificationFilter},
@@ -15,33 +16,31 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 use super::{
     channel::{Channel, Timeline},
     message::{Message, messages, one_line},
-    sse::everything,
 };
 use crate::{
     App,
     auth::{
+        RequestContext,
         caller::{Caller, authenticate},
         needs,
     },
-    feed::{FeedEvent, FeedReader, Start},
-    mastodon::{lists::is_the_operators, notifications},
-    transport::{Address, ApiError},
+    feed::{FeedEvent, FeedReader, Selection, Start},
+    mastodon::{notifications::ungrouped as notifications, timelines::lists::is_the_operators},
+    transport::{ApiError, ApiResult},
 };
 
-/// A client of streams: what it subscribes to, and what it was told.
+/// A client of streams: what it subscribes to, and what it was notified of.
 pub(super) struct Follower {
-    app: Arc<App>,
+    context: RequestContext,
     caller: Caller,
-    viewer: Viewer,
     /// With the token, which may be revoked meanwhile.
     headers: HeaderMap,
-    address: Address,
     reader: FeedReader,
     pub(super) channels: Vec<Channel>,
     /// Whether the token lets it read notifications.
     is_notified: bool,
     /// The last notification that there was.
-    notified: LocalId,
+    last_notification: LocalId,
     looks: Interval,
     checks: Interval,
 }
@@ -61,29 +60,31 @@ pub(super) enum Happening {
 impl Follower {
     /// Follows from now on.
     pub(super) async fn new(
-        app: Arc<App>,
-        viewer: Viewer,
+        context: RequestContext,
         headers: HeaderMap,
-        address: Address,
         channels: Vec<Channel>,
-    ) -> Result<Self, ApiError> {
-        let caller = authenticate(&headers, &app).await?;
-        let reader = app.feed.follow(everything(viewer), Start::Now).await?;
-        let notified = match viewer {
-            Viewer::Account(account) => last_notification(&app, account).await?,
-            Viewer::Anonymous | Viewer::Operator => LocalId::new(0),
+    ) -> ApiResult<Self> {
+        let caller = authenticate(&headers, &context.app).await?;
+        // Every change that the viewer may see and that is not history.
+        let selection = Selection {
+            viewer: context.viewer,
+            kinds: ChangeKinds::ALL,
+            ..Selection::default()
+        };
+        let reader = context.app.feed.follow(selection, Start::Now).await?;
+        let last_notification = match context.viewer.account() {
+            Some(account) => last_notification(&context, account).await?,
+            None => LocalId::new(0),
         };
         let is_notified = caller.check::<needs::ReadNotifications>().is_ok();
         Ok(Self {
-            app,
+            context,
             caller,
-            viewer,
             headers,
-            address,
             reader,
             is_notified,
             channels,
-            notified,
+            last_notification,
             looks: every(LOOK),
             checks: every(CHECK),
         })
@@ -92,14 +93,17 @@ impl Follower {
     /// Waits for the next happening. May be dropped at any time.
     pub(super) async fn wait(&mut self) -> Happening {
         let is_notified = self.is_notified
-            && self.viewer.account().is_some()
-            && self.channels.iter().any(|of| of.tells_notifications());
+            && self.context.viewer.account().is_some()
+            && self
+                .channels
+                .iter()
+                .any(|channel| channel.has_notifications());
         tokio::select! {
             next = self.reader.next() => match next {
                 Ok(Some(event)) => Happening::Event(event),
                 Ok(None) => Happening::End,
                 Err(error) => {
-                    if !self.app.store_fault.takes(&error) {
+                    if !self.context.app.store_fault.takes(&error) {
                         tracing::warn!(%error, "a stream ends: the store cannot be read");
                     }
                     Happening::End
@@ -110,52 +114,51 @@ impl Follower {
         }
     }
 
-    /// What a happening tells, with the channel in which; `None` if it ends the stream.
-    pub(super) async fn tell(&mut self, happening: Happening) -> Option<Vec<(Channel, Message)>> {
-        let mut told = Vec::new();
+    /// The messages of a happening, with their channels; `None` if it ends the stream.
+    pub(super) async fn messages(
+        &mut self,
+        happening: Happening,
+    ) -> Option<Vec<(Channel, Message)>> {
+        let mut all = Vec::new();
         match happening {
             Happening::Event(event) => {
                 for channel in &self.channels {
-                    let messages = messages(&self.app, self.viewer, *channel, &event).await;
                     // It is logged; the client comes back.
-                    told.extend(
-                        messages
-                            .ok()?
-                            .into_iter()
-                            .map(|message| (*channel, message)),
-                    );
+                    let found = messages(&self.context, *channel, &event).await.ok()?;
+                    all.extend(found.into_iter().map(|message| (*channel, message)));
                 }
             }
             Happening::Look => {
-                let account = self.viewer.account()?;
-                let found = notifications::after(&self.app, account, self.notified, &self.address);
+                let account = self.context.viewer.account()?;
+                let found = notifications::after(&self.context, account, self.last_notification);
                 let (payloads, last) = found.await.ok()?;
-                self.notified = last;
+                self.last_notification = last;
                 for payload in payloads {
-                    for channel in self.channels.iter().filter(|of| of.tells_notifications()) {
+                    let channels = self.channels.iter();
+                    for channel in channels.filter(|channel| channel.has_notifications()) {
                         let message = Message {
                             event: "notification",
                             payload: one_line(&payload),
                             has_media: false,
                         };
-                        told.push((*channel, message));
+                        all.push((*channel, message));
                     }
                 }
             }
             Happening::Check => {
-                let caller = authenticate(&self.headers, &self.app).await.ok()?;
-                if caller.viewer() != self.viewer {
+                let caller = authenticate(&self.headers, &self.context.app).await.ok()?;
+                if caller.viewer() != self.context.viewer {
                     return None;
                 }
             }
             Happening::End => return None,
         }
-        Some(told)
+        Some(all)
     }
 
     /// As [`check`].
-    pub(super) async fn check(&self, channel: Channel) -> Result<(), ApiError> {
-        check(&self.app, channel, &self.caller).await
+    pub(super) async fn check(&self, channel: Channel) -> ApiResult<()> {
+        check(&self.context.app, channel, &self.caller).await
     }
 }
 
@@ -163,7 +166,7 @@ impl Follower {
 ///
 /// # Errors
 /// Why not: without a token it is refused, and another account's list is as if it were not there.
-pub(super) async fn check(app: &App, channel: Channel, caller: &Caller) -> Result<(), ApiError> {
+pub(super) async fn check(app: &App, channel: Channel, caller: &Caller) -> ApiResult<()> {
     let viewer = caller.viewer();
     let is_there = match (channel.timeline, viewer) {
         (Timeline::Public | Timeline::Remote | Timeline::Local, _) => true,
@@ -183,16 +186,18 @@ pub(super) async fn check(app: &App, channel: Channel, caller: &Caller) -> Resul
     is_there.then_some(()).ok_or(ApiError::NotFound)
 }
 
-async fn last_notification(app: &App, account: LocalAccountId) -> Result<LocalId, StoreError> {
-    let read = move |tx: &mut Tx<'_>| {
+async fn last_notification(
+    context: &RequestContext,
+    account: LocalAccountId,
+) -> ApiResult<LocalId> {
+    let found = context.read(move |tx| {
         let range = Range {
             limit: 1,
             ..Range::default()
         };
         notification::page(tx, account, &NotificationFilter::default(), &range)
-    };
-    let found = app.store.read(read).await?;
-    Ok(found.first().map_or(LocalId::new(0), |last| last.id))
+    });
+    Ok(found.await?.first().map_or(LocalId::new(0), |last| last.id))
 }
 
 fn every(period: Duration) -> Interval {
@@ -201,7 +206,7 @@ fn every(period: Duration) -> Interval {
     interval
 }
 
-/// How late a notification may be told.
+/// How late a notification may come.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a stream may outlive its token.
 const CHECK: Duration = Duration::from_secs(5);

@@ -9,10 +9,13 @@ use tokio::sync::OnceCell;
 
 use super::channel::{Channel, Timeline};
 use crate::{
-    App,
+    auth::RequestContext,
     feed::FeedEvent,
-    mastodon::{answer, home, list_timeline, timelines, view::View},
-    transport::ApiError,
+    mastodon::{
+        timelines::{home, list_timeline, public},
+        view::View,
+    },
+    transport::ApiResult,
 };
 
 /// A message of a stream.
@@ -26,7 +29,7 @@ pub(super) struct Message {
     pub(super) has_media: bool,
 }
 
-/// What streams tell of a change to those who have no account, written once for all of them.
+/// The messages of a change for those who have no account, written once for all of them.
 #[derive(Debug, Default)]
 pub(crate) struct SharedMessages {
     world: OnceCell<Vec<Message>>,
@@ -34,19 +37,19 @@ pub(crate) struct SharedMessages {
     source: OnceCell<Vec<Message>>,
 }
 
-/// What a channel tells a viewer of a change.
+/// The messages of a change in a channel.
 pub(super) async fn messages(
-    app: &App,
-    viewer: Viewer,
+    context: &RequestContext,
     channel: Channel,
     event: &FeedEvent,
-) -> Result<Vec<Message>, ApiError> {
-    // Nothing is told of what is in a source for others, and nothing is read for it.
-    if !event.is_for(viewer) || !channel.may_tell(viewer, event) {
+) -> ApiResult<Vec<Message>> {
+    let viewer = context.viewer;
+    // Nothing is sent of what is in a source for others, and nothing is read for it.
+    if !event.is_for(viewer) || !channel.may_show(viewer, event) {
         return Ok(Vec::new());
     }
     if viewer.account().is_some() {
-        return told(app, viewer, channel, event).await;
+        return read_messages(context, channel, event).await;
     }
     let shared = match channel.timeline {
         Timeline::List(_) => &event.shared.source,
@@ -57,21 +60,20 @@ pub(super) async fn messages(
         only_media: false,
         ..channel
     };
-    let messages = shared.get_or_try_init(async || told(app, viewer, all, event).await);
+    let messages = shared.get_or_try_init(|| read_messages(context, all, event));
     let messages = messages.await?.iter();
-    let is_told =
+    let is_shown =
         |message: &&Message| !channel.only_media || message.has_media || message.event == DELETE;
-    Ok(messages.filter(is_told).cloned().collect())
+    Ok(messages.filter(is_shown).cloned().collect())
 }
 
-async fn told(
-    app: &App,
-    viewer: Viewer,
+async fn read_messages(
+    context: &RequestContext,
     channel: Channel,
     event: &FeedEvent,
-) -> Result<Vec<Message>, ApiError> {
-    let told = Told {
-        view: View::of(app, viewer),
+) -> ApiResult<Vec<Message>> {
+    let change = ChannelChange {
+        view: View::new(context),
         channel,
         entry: event.change.row.id,
         source: SourceKey {
@@ -80,14 +82,14 @@ async fn told(
         },
         post: event.change.row.post_id,
         kind: event.change.kind,
-        now_ms: app.people.now_ms(),
+        now_ms: context.now_ms(),
     };
-    answer::read(app, move |tx| told.messages(tx)).await
+    context.read(move |tx| change.messages(tx)).await
 }
 
-/// A change, as a timeline tells it.
+/// A change, as a channel shows it to its viewer.
 #[derive(Clone)]
-struct Told {
+struct ChannelChange {
     view: View,
     channel: Channel,
     entry: LocalId,
@@ -97,7 +99,7 @@ struct Told {
     now_ms: i64,
 }
 
-impl Told {
+impl ChannelChange {
     /// Of a new post, or an edit, if the timeline shows the post at this entry; of what else changes of a post that it
     /// shows at a copy's place; of what is gone. Nothing of what is in a source that its viewer may not read.
     fn messages(&self, tx: &mut Tx<'_>) -> Result<Vec<Message>, StoreError> {
@@ -183,7 +185,7 @@ impl Told {
         };
         match self.channel.timeline {
             Timeline::Public | Timeline::Remote => {
-                timelines::public_stretch(tx, range, viewer, only_media, now_ms)
+                public::stretch(tx, range, viewer, only_media, now_ms)
             }
             Timeline::User => home::stretch(tx, account, range, only_media, now_ms),
             Timeline::List(list) => {

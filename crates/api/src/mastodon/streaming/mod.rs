@@ -4,15 +4,13 @@
 
 mod channel;
 mod follower;
-mod message;
+pub(crate) mod message;
 mod sse;
 mod web_socket;
 
 use std::sync::Arc;
 
 use utoipa_axum::{router::OpenApiRouter, routes};
-
-pub(crate) use message::SharedMessages;
 
 use crate::App;
 

@@ -1,15 +1,13 @@
-use std::{collections::VecDeque, convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::VecDeque, convert::Infallible, time::Duration};
 
 use axum::{
-    extract::{Query, State},
+    extract::Query,
     http::HeaderMap,
     response::{
-        IntoResponse as _, Response,
+        IntoResponse as _,
         sse::{Event, KeepAlive, Sse},
     },
 };
-use driftline_core::feed::ChangeKinds;
-use driftline_store::timeline::Viewer;
 use futures_util::stream;
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -20,11 +18,9 @@ use super::{
     message::Message,
 };
 use crate::{
-    App,
-    auth::{LoggedIn, MayRead, OperatorOrAccount, caller::authenticate, needs},
+    auth::{LoggedIn, MayRead, OperatorOrAccount, RequestContext, caller::authenticate, needs},
     description::ids::ListId,
-    feed::Selection,
-    transport::{Address, ApiError, Problem},
+    transport::{ApiError, ApiResult, Problem},
 };
 
 #[derive(IntoParams)]
@@ -56,13 +52,12 @@ impl StreamQuery {
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
 )]
 pub(super) async fn public(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
+    reader: MayRead<needs::ReadStatuses>,
     Query(query): Query<StreamQuery>,
-    client: Client,
-) -> Result<Response, ApiError> {
+    headers: HeaderMap,
+) -> ApiResult {
     let channel = (Timeline::Public, query.only_media());
-    client.answer(app, caller.viewer(), channel).await
+    answer(&reader, headers, channel).await
 }
 
 /// What comes into the public timeline from other servers: all of it.
@@ -73,11 +68,10 @@ pub(super) async fn public(
 )]
 pub(super) async fn remote(
     reader: MayRead<needs::ReadStatuses>,
-    app: State<Arc<App>>,
     query: Query<StreamQuery>,
-    client: Client,
-) -> Result<Response, ApiError> {
-    public(reader, app, query, client).await
+    headers: HeaderMap,
+) -> ApiResult {
+    public(reader, query, headers).await
 }
 
 /// What is written here: nothing.
@@ -87,13 +81,12 @@ pub(super) async fn remote(
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
 )]
 pub(super) async fn local(
-    MayRead(caller, _): MayRead<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
+    reader: MayRead<needs::ReadStatuses>,
     Query(query): Query<StreamQuery>,
-    client: Client,
-) -> Result<Response, ApiError> {
+    headers: HeaderMap,
+) -> ApiResult {
     let channel = (Timeline::Local, query.only_media());
-    client.answer(app, caller.viewer(), channel).await
+    answer(&reader, headers, channel).await
 }
 
 /// What comes into the home timeline, and notifications.
@@ -101,13 +94,8 @@ pub(super) async fn local(
     get, path = "/api/v1/streaming/user", tag = "streaming", security(("account" = ["read:statuses"])),
     responses((status = 200, body = String, content_type = "text/event-stream"), (status = 503, body = Problem, description = "Too many follow already")),
 )]
-pub(super) async fn user(
-    caller: LoggedIn<needs::ReadStatuses>,
-    State(app): State<Arc<App>>,
-    client: Client,
-) -> Result<Response, ApiError> {
-    let viewer = Viewer::Account(caller.account.id);
-    client.answer(app, viewer, (Timeline::User, false)).await
+pub(super) async fn user(caller: LoggedIn<needs::ReadStatuses>, headers: HeaderMap) -> ApiResult {
+    answer(&caller, headers, (Timeline::User, false)).await
 }
 
 /// The notifications of the account.
@@ -117,12 +105,9 @@ pub(super) async fn user(
 )]
 pub(super) async fn user_notifications(
     caller: LoggedIn<needs::ReadNotifications>,
-    State(app): State<Arc<App>>,
-    client: Client,
-) -> Result<Response, ApiError> {
-    let viewer = Viewer::Account(caller.account.id);
-    let channel = (Timeline::Notifications, false);
-    client.answer(app, viewer, channel).await
+    headers: HeaderMap,
+) -> ApiResult {
+    answer(&caller, headers, (Timeline::Notifications, false)).await
 }
 
 /// What comes into a list of the account's own; into a source for the operator.
@@ -136,82 +121,47 @@ pub(super) async fn user_notifications(
     ),
 )]
 pub(super) async fn list(
-    _: OperatorOrAccount<needs::ReadLists>,
-    State(app): State<Arc<App>>,
+    reader: OperatorOrAccount<needs::ReadLists>,
     Query(query): Query<StreamQuery>,
-    client: Client,
-) -> Result<Response, ApiError> {
-    let channel = Channel::named("list", query.list.as_deref()).ok_or(ApiError::NotFound)?;
-    let caller = authenticate(&client.headers, &app).await?;
-    check(&app, channel, &caller).await?;
-    let channel = (channel.timeline, false);
-    client.answer(app, caller.viewer(), channel).await
-}
-
-/// Who asks for a stream, and where.
-pub(super) struct Client {
     headers: HeaderMap,
-    address: Address,
+) -> ApiResult {
+    let channel = Channel::named("list", query.list.as_deref()).ok_or(ApiError::NotFound)?;
+    let caller = authenticate(&headers, &reader.app).await?;
+    check(&reader.app, channel, &caller).await?;
+    answer(&reader, headers, (channel.timeline, false)).await
 }
 
-impl axum::extract::FromRequestParts<Arc<App>> for Client {
-    type Rejection = Infallible;
-
-    async fn from_request_parts(
-        parts: &mut axum::http::request::Parts,
-        app: &Arc<App>,
-    ) -> Result<Self, Infallible> {
-        let address = Address::from_request_parts(parts, app).await?;
-        Ok(Self {
-            headers: parts.headers.clone(),
-            address,
-        })
-    }
-}
-
-impl Client {
-    async fn answer(
-        self,
-        app: Arc<App>,
-        viewer: Viewer,
-        (timeline, only_media): (Timeline, bool),
-    ) -> Result<Response, ApiError> {
-        let channel = Channel {
-            timeline,
-            only_media,
-        };
-        let follower = Follower::new(app, viewer, self.headers, self.address, vec![channel]);
-        let told = stream::unfold(
-            (follower.await?, VecDeque::new()),
-            |(mut follower, mut told)| async move {
-                let message = next(&mut follower, &mut told).await?;
-                let event = Event::default().event(message.event).data(message.payload);
-                Some((Ok::<_, Infallible>(event), (follower, told)))
-            },
-        );
-        let alive = KeepAlive::new().interval(SILENCE).text("thump");
-        Ok(Sse::new(told).keep_alive(alive).into_response())
-    }
+async fn answer(
+    context: &RequestContext,
+    headers: HeaderMap,
+    (timeline, only_media): (Timeline, bool),
+) -> ApiResult {
+    let channel = Channel {
+        timeline,
+        only_media,
+    };
+    let follower = Follower::new(context.clone(), headers, vec![channel]).await?;
+    let events = stream::unfold(
+        (follower, VecDeque::new()),
+        |(mut follower, mut waiting)| async move {
+            let message = next(&mut follower, &mut waiting).await?;
+            let event = Event::default().event(message.event).data(message.payload);
+            Some((Ok::<_, Infallible>(event), (follower, waiting)))
+        },
+    );
+    let alive = KeepAlive::new().interval(SILENCE).text("thump");
+    Ok(Sse::new(events).keep_alive(alive).into_response())
 }
 
 /// The next message; `None` at the end.
-async fn next(follower: &mut Follower, told: &mut VecDeque<Message>) -> Option<Message> {
+async fn next(follower: &mut Follower, waiting: &mut VecDeque<Message>) -> Option<Message> {
     loop {
-        if let Some(message) = told.pop_front() {
+        if let Some(message) = waiting.pop_front() {
             return Some(message);
         }
         let happening = follower.wait().await;
-        let found = follower.tell(happening).await?;
-        told.extend(found.into_iter().map(|(_, message)| message));
-    }
-}
-
-/// Every change that a viewer may see and that is not history.
-pub(super) fn everything(viewer: Viewer) -> Selection {
-    Selection {
-        viewer,
-        kinds: ChangeKinds::ALL,
-        ..Selection::default()
+        let found = follower.messages(happening).await?;
+        waiting.extend(found.into_iter().map(|(_, message)| message));
     }
 }
 

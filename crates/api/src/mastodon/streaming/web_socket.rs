@@ -9,7 +9,6 @@ use axum::{
         HeaderMap, HeaderValue,
         header::{AUTHORIZATION, SEC_WEBSOCKET_PROTOCOL},
     },
-    response::Response,
 };
 use serde::{Deserialize, Serialize};
 use tokio::time::{interval, timeout};
@@ -23,12 +22,12 @@ use super::{
 use crate::{
     App,
     auth::{
-        CallerKind,
+        CallerKind, RequestContext,
         caller::{Caller, authenticate},
         needs,
     },
     description::ids::ListId,
-    transport::{Address, ApiError, Problem},
+    transport::{Address, ApiError, ApiResult, Problem},
 };
 
 #[derive(Deserialize, Default, IntoParams)]
@@ -60,16 +59,16 @@ enum RequestKind {
     Unsubscribe,
 }
 
-/// What it is sent.
+/// A message that the client is sent.
 #[derive(Serialize)]
-struct Told<'a> {
+struct EventFrame<'a> {
     stream: Vec<String>,
     event: &'a str,
     payload: &'a str,
 }
 
 #[derive(Serialize)]
-struct Refused {
+struct ErrorFrame {
     error: &'static str,
     status: u16,
 }
@@ -91,7 +90,7 @@ pub(super) async fn connect(
     headers: HeaderMap,
     address: Address,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     let with_token = with_token(headers.clone(), query.access_token.as_deref());
     let caller = caller(&app, &with_token).await?;
     let upgrade = upgrade.map_err(|_| {
@@ -110,7 +109,12 @@ pub(super) async fn connect(
         }
     };
     let channels = first.into_iter().collect();
-    let client = Client(Follower::new(app, caller.viewer(), with_token, address, channels).await?);
+    let context = RequestContext {
+        viewer: caller.viewer(),
+        app,
+        address,
+    };
+    let client = Client(Follower::new(context, with_token, channels).await?);
     // Browsers send the token as a protocol, and want it back.
     let protocol = headers.get(SEC_WEBSOCKET_PROTOCOL);
     let protocols = protocol.and_then(|protocol| protocol.to_str().ok());
@@ -136,7 +140,7 @@ pub(super) async fn connect_below(
     headers: HeaderMap,
     address: Address,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
-) -> Result<Response, ApiError> {
+) -> ApiResult {
     connect(app, query, headers, address, upgrade).await
 }
 
@@ -169,8 +173,8 @@ impl Client {
         let mut silence = interval(SILENCE);
         loop {
             let frames = tokio::select! {
-                happening = self.0.wait() => match self.0.tell(happening).await {
-                    Some(told) => told.iter().filter_map(|(channel, message)| frame(&Told {
+                happening = self.0.wait() => match self.0.messages(happening).await {
+                    Some(messages) => messages.iter().filter_map(|(channel, message)| frame(&EventFrame {
                         stream: channel.names(),
                         event: message.event,
                         payload: &message.payload,
@@ -196,7 +200,7 @@ impl Client {
 
     /// Returns what it is answered, which is nothing if all is well.
     async fn request(&mut self, text: &str) -> Option<Frame> {
-        let refused = |error, status| frame(&Refused { error, status });
+        let refused = |error, status| frame(&ErrorFrame { error, status });
         let Ok(request) = serde_json::from_str::<Request>(text) else {
             return refused("Invalid message", 400);
         };

@@ -14,7 +14,8 @@ use driftline_store::{
 };
 
 use super::{LEASE_MARGIN_MS, NOW_US, execute, generator, layout, make, pass};
-use crate::world::on_both;
+
+on_both!(no_id_comes_twice);
 
 const SEEDS: u64 = 30;
 const STEPS: usize = 200;
@@ -28,21 +29,18 @@ const SHORT: WindowConfig = WindowConfig {
     max_clock_skew_ms: 1_000,
 };
 
-#[test]
-fn no_id_comes_twice() {
-    on_both(|store| {
-        let mut seen = Seen::default();
-        let mut ran = 0;
-        seeds::in_turn(SEEDS, |seed| {
-            execute(store, "delete from node_lease");
-            let mut world = World::new(store, seed);
-            (0..STEPS).for_each(|_| world.step());
-            seen.add(&world.seen);
-            ran += 1;
-        });
-        // Else the test would prove nothing.
-        assert!(ran < SEEDS || seen.is_enough(), "{seen:?}");
+fn no_id_comes_twice(store: &Store) {
+    let mut seen = Seen::default();
+    let mut ran = 0;
+    seeds::in_turn(SEEDS, |seed| {
+        execute(store, "delete from node_lease");
+        let mut world = World::new(store, seed);
+        (0..STEPS).for_each(|_| world.step());
+        seen.add(&world.seen);
+        ran += 1;
     });
+    // Else the test would prove nothing.
+    assert!(ran < SEEDS || seen.is_enough(), "{seen:?}");
 }
 
 struct World {

@@ -25,7 +25,7 @@ struct Hand {
 
 #[test]
 fn random_workers_lose_no_post_and_hold_none_twice() {
-    seeds::run(20, |seed| on_both(|store| run(store, seed)));
+    seeds::run(8, |seed| on_both(|store| run(store, seed)));
 }
 
 fn run(store: &driftline_store::Store, seed: u64) {

@@ -1,12 +1,18 @@
 use driftline_core::social::{AccountState, LogInRefused, StateChangeError};
 use driftline_store::{
-    LocalAccountId, Root, Store, StoreError,
+    LocalAccountId, Root, Store,
     social::local_account::{self, LogInFailed},
 };
 use strum::VariantArray as _;
 
 use super::{account, at_once, hash, on_both_with_two, read, write};
-use crate::world::{START_MS, on_both};
+use crate::world::START_MS;
+
+on_both!(
+    the_first_log_in_activates_what_waits_for_nothing,
+    a_passphrase_that_was_replaced_while_it_was_compared_opens_nothing,
+    approval_is_over_once_an_account_is_active,
+);
 
 /// Puts an account into a state, whatever it was.
 fn force(store: &Store, id: LocalAccountId, state: AccountState) {
@@ -30,27 +36,6 @@ fn change(
     write(store, local_account::root(id), move |tx| {
         local_account::change_state(tx, id, to)
     })
-}
-
-#[test]
-fn a_stored_state_changes_along_the_edges_alone() {
-    on_both(|store| {
-        let id = account(store, "ann");
-        assert_eq!(state(store, id), AccountState::NotActivated);
-        for from in AccountState::VARIANTS.iter().copied() {
-            for to in AccountState::VARIANTS.iter().copied() {
-                force(store, id, from);
-                let changed = change(store, id, to);
-                match AccountState::EDGES.contains(&(from, to)) {
-                    true => assert_eq!((changed, state(store, id)), (Ok(from), to)),
-                    false => {
-                        assert_eq!(changed, Err(StateChangeError { from, to }));
-                        assert_eq!(state(store, id), from);
-                    }
-                }
-            }
-        }
-    });
 }
 
 #[test]
@@ -82,98 +67,78 @@ fn two_changes_at_once_are_as_one_after_the_other() {
     });
 }
 
-#[test]
-fn the_first_log_in_activates_what_waits_for_nothing() {
-    on_both(|store| {
-        let id = account(store, "ann");
-        let log_in = move |now_ms, rehashed: bool| {
-            let hash = rehashed.then(|| hash(9));
-            write(store, local_account::root(id), move |tx| {
-                let verified = local_account::passphrase(tx, id)?.expect("one");
-                local_account::log_in(tx, id, &verified, hash.as_ref(), now_ms)
-            })
-        };
-        let set_awaits = |awaits: bool| {
-            write(store, Root::none(), move |tx| {
-                Ok(tx.execute("update local_account set awaits_approval = $1", &[&awaits])?)
-            })
-        };
-        let known = || {
-            read(store, move |tx| {
-                Ok((
-                    local_account::by_id(tx, id)?,
-                    local_account::passphrase(tx, id)?,
-                ))
-            })
-        };
-        set_awaits(true);
-        let awaits = Err(LogInFailed::Refused(LogInRefused::AwaitsApproval));
-        assert_eq!(log_in(START_MS, true), awaits);
-        let (found, passphrase) = known();
-        assert_eq!(found.expect("an account").last_login_at_ms, None);
-        assert_eq!(passphrase, Some(hash(1)));
-        set_awaits(false);
-        assert_eq!(log_in(START_MS + 1, false), Ok(AccountState::Active));
-        let (found, passphrase) = known();
-        assert_eq!(
-            found.expect("an account").last_login_at_ms,
-            Some(START_MS + 1)
-        );
-        assert_eq!(passphrase, Some(hash(1)));
-        assert_eq!(log_in(START_MS + 2, true), Ok(AccountState::Active));
-        assert_eq!(known().1, Some(hash(9)));
-        change(store, id, AccountState::Silenced).expect("an edge");
-        assert_eq!(log_in(START_MS + 3, false), Ok(AccountState::Silenced));
-        change(store, id, AccountState::Frozen).expect("an edge");
-        let frozen = Err(LogInFailed::Refused(LogInRefused::Frozen));
-        assert_eq!(log_in(START_MS + 4, true), frozen);
-    });
-}
-
-#[test]
-fn a_passphrase_that_was_replaced_while_it_was_compared_opens_nothing() {
-    on_both(|store| {
-        let id = account(store, "ann");
-        // Somebody has read the hash, and compares; the operator replaces the passphrase meanwhile.
-        let verified = read(store, move |tx| local_account::passphrase(tx, id)).expect("one");
+fn the_first_log_in_activates_what_waits_for_nothing(store: &Store) {
+    let id = account(store, "ann");
+    let log_in = move |now_ms, rehashed: bool| {
+        let hash = rehashed.then(|| hash(9));
         write(store, local_account::root(id), move |tx| {
-            local_account::set_passphrase(tx, id, &hash(2))
-        });
-        let logged_in = write(store, local_account::root(id), move |tx| {
-            local_account::log_in(tx, id, &verified, Some(&hash(3)), START_MS)
-        });
-        assert_eq!(logged_in, Err(LogInFailed::PassphraseChanged));
-        let (found, passphrase) = read(store, move |tx| {
-            let found = local_account::by_id(tx, id)?.expect("an account");
-            Ok((found, local_account::passphrase(tx, id)?))
-        });
-        assert_eq!(passphrase, Some(hash(2)), "the replacement stays");
-        assert_eq!(found.last_login_at_ms, None);
-        assert_eq!(found.state, AccountState::NotActivated);
-    });
+            let verified = local_account::passphrase(tx, id)?.expect("one");
+            local_account::log_in(tx, id, &verified, hash.as_ref(), now_ms)
+        })
+    };
+    let set_awaits = |awaits: bool| {
+        write(store, Root::none(), move |tx| {
+            Ok(tx.execute("update local_account set awaits_approval = $1", &[&awaits])?)
+        })
+    };
+    let known = || {
+        read(store, move |tx| {
+            Ok((
+                local_account::by_id(tx, id)?,
+                local_account::passphrase(tx, id)?,
+            ))
+        })
+    };
+    set_awaits(true);
+    let awaits = Err(LogInFailed::Refused(LogInRefused::AwaitsApproval));
+    assert_eq!(log_in(START_MS, true), awaits);
+    let (found, passphrase) = known();
+    assert_eq!(found.expect("an account").last_login_at_ms, None);
+    assert_eq!(passphrase, Some(hash(1)));
+    set_awaits(false);
+    assert_eq!(log_in(START_MS + 1, false), Ok(AccountState::Active));
+    let (found, passphrase) = known();
+    assert_eq!(
+        found.expect("an account").last_login_at_ms,
+        Some(START_MS + 1)
+    );
+    assert_eq!(passphrase, Some(hash(1)));
+    assert_eq!(log_in(START_MS + 2, true), Ok(AccountState::Active));
+    assert_eq!(known().1, Some(hash(9)));
+    change(store, id, AccountState::Silenced).expect("an edge");
+    assert_eq!(log_in(START_MS + 3, false), Ok(AccountState::Silenced));
+    change(store, id, AccountState::Frozen).expect("an edge");
+    let frozen = Err(LogInFailed::Refused(LogInRefused::Frozen));
+    assert_eq!(log_in(START_MS + 4, true), frozen);
 }
 
-#[test]
-fn approval_is_over_once_an_account_is_active() {
-    on_both(|store| {
-        let mut new = super::new_account("ann");
-        new.awaits_approval = true;
-        let created = super::create(store, &new).expect("an account");
-        assert!(created.awaits_approval);
-        change(store, created.id, AccountState::Active).expect("an edge");
-        let id = created.id;
-        let found = read(store, move |tx| local_account::by_id(tx, id));
-        assert!(!found.expect("an account").awaits_approval);
+fn a_passphrase_that_was_replaced_while_it_was_compared_opens_nothing(store: &Store) {
+    let id = account(store, "ann");
+    // Somebody has read the hash, and compares; the operator replaces the passphrase meanwhile.
+    let verified = read(store, move |tx| local_account::passphrase(tx, id)).expect("one");
+    write(store, local_account::root(id), move |tx| {
+        local_account::set_passphrase(tx, id, &hash(2))
     });
+    let logged_in = write(store, local_account::root(id), move |tx| {
+        local_account::log_in(tx, id, &verified, Some(&hash(3)), START_MS)
+    });
+    assert_eq!(logged_in, Err(LogInFailed::PassphraseChanged));
+    let (found, passphrase) = read(store, move |tx| {
+        let found = local_account::by_id(tx, id)?.expect("an account");
+        Ok((found, local_account::passphrase(tx, id)?))
+    });
+    assert_eq!(passphrase, Some(hash(2)), "the replacement stays");
+    assert_eq!(found.last_login_at_ms, None);
+    assert_eq!(found.state, AccountState::NotActivated);
 }
 
-#[test]
-fn what_is_not_there_cannot_change() {
-    on_both(|store| {
-        let id = LocalAccountId::new(7);
-        let changed = store.write_blocking(local_account::root(id), move |tx| {
-            local_account::change_state(tx, id, AccountState::Active)
-        });
-        assert_eq!(changed, Err(StoreError::NoAccount));
-    });
+fn approval_is_over_once_an_account_is_active(store: &Store) {
+    let mut new = super::new_account("ann");
+    new.awaits_approval = true;
+    let created = super::create(store, &new).expect("an account");
+    assert!(created.awaits_approval);
+    change(store, created.id, AccountState::Active).expect("an edge");
+    let id = created.id;
+    let found = read(store, move |tx| local_account::by_id(tx, id));
+    assert!(!found.expect("an account").awaits_approval);
 }

@@ -9,16 +9,21 @@ use driftline_core::{
     social::Mark,
 };
 use driftline_store::{
-    AccountId, LocalAccountId, LocalId, Owner, Store, local_ids,
+    AccountId, LocalAccountId, LocalId, Owner, Store,
     social::{local_account, marked_post, marked_timeline},
-    source::{self, LastPosts},
+    source::LastPosts,
     timeline::{self, HomeRule, PostKey, Range, TimelinePost, Viewer},
 };
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
 use super::{account, read, write};
-use crate::world::{EVERYTHING, World, home_of, new_source, on_both, post};
+use crate::world::{EVERYTHING, World, home_of, post};
+
+on_both!(
+    a_list_is_paged_without_loss_or_repeat_while_posts_come,
+    marks_are_paged_without_loss_or_repeat_while_posts_come,
+);
 
 /// Sources for the world, of the reader and of somebody else.
 struct Case {
@@ -34,16 +39,7 @@ struct Case {
 }
 
 fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
-    let new = source::NewSource {
-        owner,
-        audience,
-        ..match owner {
-            Owner::Operator => new_source(name),
-            Owner::Account(account) => new_source(&format!("account{account}/{name}")),
-        }
-    };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1));
-    let mut world = World::of(store, added.expect("a write").expect("a free name"));
+    let mut world = World::owned(store, name, owner, audience);
     world.poll(Vec::new());
     world
 }
@@ -222,144 +218,130 @@ fn limited(limit: u16) -> Range {
     }
 }
 
-#[test]
-fn a_list_is_paged_without_loss_or_repeat_while_posts_come() {
-    on_both(|store| {
-        for seed in [1, 2] {
-            let mut case = Case::new(store, seed);
-            let (mut cursor, mut followed) = (LocalId::new(0), Vec::new());
-            for round in 0..6 {
-                for _ in 0..4 {
-                    case.intake();
-                }
-                // Downwards, while more comes above.
-                let expected = case.listed();
-                let (mut range, mut walked) = (limited(3), Vec::new());
-                loop {
-                    let page = case.list_page(range);
-                    let Some(last) = page.last() else { break };
-                    range.max = Some(last.id);
-                    walked.extend(numbers(&page));
-                    case.intake();
-                }
-                let once: BTreeSet<u64> = walked.iter().copied().collect();
-                assert_eq!(
-                    walked.len(),
-                    once.len(),
-                    "seed {seed}, round {round}: a repeat"
-                );
-                assert_eq!(once, expected, "seed {seed}, round {round}");
-                // Upwards, from where the last round ended.
-                loop {
-                    let above = Range {
-                        min: Some(cursor),
-                        ..limited(3)
-                    };
-                    let page = case.list_page(above);
-                    let Some(newest) = page.first() else { break };
-                    cursor = newest.id;
-                    followed.extend(numbers(&page));
-                }
-                let once: BTreeSet<u64> = followed.iter().copied().collect();
-                assert_eq!(
-                    followed.len(),
-                    once.len(),
-                    "seed {seed}, round {round}: a repeat"
-                );
-                assert_eq!(once, case.listed(), "seed {seed}, round {round}");
+fn a_list_is_paged_without_loss_or_repeat_while_posts_come(store: &Store) {
+    for seed in [1, 2] {
+        let mut case = Case::new(store, seed);
+        let (mut cursor, mut followed) = (LocalId::new(0), Vec::new());
+        for round in 0..6 {
+            for _ in 0..4 {
+                case.intake();
             }
-            assert!(followed.len() > 20, "too few posts to page");
-            let hidden = case.came.iter().filter(|(at, _)| *at == HIDDEN).count();
-            assert!(hidden > 10);
-            remove_sources(&case);
+            // Downwards, while more comes above.
+            let expected = case.listed();
+            let (mut range, mut walked) = (limited(3), Vec::new());
+            loop {
+                let page = case.list_page(range);
+                let Some(last) = page.last() else { break };
+                range.max = Some(last.id);
+                walked.extend(numbers(&page));
+                case.intake();
+            }
+            let once: BTreeSet<u64> = walked.iter().copied().collect();
+            assert_eq!(
+                walked.len(),
+                once.len(),
+                "seed {seed}, round {round}: a repeat"
+            );
+            assert_eq!(once, expected, "seed {seed}, round {round}");
+            // Upwards, from where the last round ended.
+            loop {
+                let above = Range {
+                    min: Some(cursor),
+                    ..limited(3)
+                };
+                let page = case.list_page(above);
+                let Some(newest) = page.first() else { break };
+                cursor = newest.id;
+                followed.extend(numbers(&page));
+            }
+            let once: BTreeSet<u64> = followed.iter().copied().collect();
+            assert_eq!(
+                followed.len(),
+                once.len(),
+                "seed {seed}, round {round}: a repeat"
+            );
+            assert_eq!(once, case.listed(), "seed {seed}, round {round}");
         }
-    });
+        assert!(followed.len() > 20, "too few posts to page");
+        let hidden = case.came.iter().filter(|(at, _)| *at == HIDDEN).count();
+        assert!(hidden > 10);
+        remove_sources(&case);
+    }
 }
 
-#[test]
-fn marks_are_paged_without_loss_or_repeat_while_posts_come() {
-    on_both(|store| {
-        for seed in [3, 4] {
-            let mut case = Case::new(store, seed);
-            let (mut cursor, mut followed) = (LocalId::new(0), HashSet::new());
-            for round in 0..6 {
-                for _ in 0..12 {
-                    case.intake();
-                    case.mark();
-                }
-                let expected: Vec<u64> = case.marked.iter().rev().copied().collect();
-                let all = case.marked_page(EVERYTHING);
-                assert_eq!(all.iter().map(|(_, id)| *id).collect::<Vec<_>>(), expected);
-                // Upwards, nothing is passed over.
-                loop {
-                    let above = Range {
-                        min: Some(cursor),
-                        ..limited(2)
-                    };
-                    let page = case.marked_page(above);
-                    let Some((newest, _)) = page.first() else {
-                        break;
-                    };
-                    cursor = *newest;
-                    for (id, _) in page {
-                        assert!(followed.insert(id), "seed {seed}, round {round}: a repeat");
-                    }
-                }
-                assert!(all.iter().all(|(id, _)| followed.contains(id)));
-                // Downwards, while posts come and marks are set and taken away.
-                let (mut range, mut walked) = (limited(2), Vec::new());
-                loop {
-                    let page = case.marked_page(range);
-                    let Some((last, _)) = page.last() else { break };
-                    range.max = Some(*last);
-                    walked.extend(page);
-                    case.intake();
-                    case.mark();
-                }
-                assert!(walked.is_sorted_by(|(one, _), (other, _)| one > other));
-                assert!(
-                    walked.iter().all(|one| all.contains(one)),
-                    "what was not there"
-                );
-                let left = case.marked_page(EVERYTHING);
-                let stayed = all.iter().filter(|one| left.contains(one));
-                for one in stayed {
-                    assert!(
-                        walked.contains(one),
-                        "seed {seed}, round {round}: {one:?} is lost"
-                    );
+fn marks_are_paged_without_loss_or_repeat_while_posts_come(store: &Store) {
+    for seed in [3, 4] {
+        let mut case = Case::new(store, seed);
+        let (mut cursor, mut followed) = (LocalId::new(0), HashSet::new());
+        for round in 0..6 {
+            for _ in 0..12 {
+                case.intake();
+                case.mark();
+            }
+            let expected: Vec<u64> = case.marked.iter().rev().copied().collect();
+            let all = case.marked_page(EVERYTHING);
+            assert_eq!(all.iter().map(|(_, id)| *id).collect::<Vec<_>>(), expected);
+            // Upwards, nothing is passed over.
+            loop {
+                let above = Range {
+                    min: Some(cursor),
+                    ..limited(2)
+                };
+                let page = case.marked_page(above);
+                let Some((newest, _)) = page.first() else {
+                    break;
+                };
+                cursor = *newest;
+                for (id, _) in page {
+                    assert!(followed.insert(id), "seed {seed}, round {round}: a repeat");
                 }
             }
-            assert!(case.marked.len() > 8, "too few marks to page");
-            // What the reader may not read any more is left out, and pages are as full as before.
-            let key = case.worlds[0].source;
-            let hide = case.store.write_blocking(source::root(key), move |tx| {
-                source::set_audience(tx, key, Audience::Private)
-            });
-            hide.expect("a write");
-            case.came.retain(|(at, _)| *at != 0);
-            let readable = case.readable();
-            let marked = case.marked.iter().rev().copied();
-            let expected: Vec<u64> = marked.filter(|id| readable.contains(id)).collect();
-            assert!(!expected.is_empty() && expected.len() < case.marked.len());
-            let limit = u16::try_from(expected.len()).expect("few");
-            let page = case.marked_page(limited(limit));
-            assert_eq!(
-                page.into_iter().map(|(_, id)| id).collect::<Vec<_>>(),
-                expected
+            assert!(all.iter().all(|(id, _)| followed.contains(id)));
+            // Downwards, while posts come and marks are set and taken away.
+            let (mut range, mut walked) = (limited(2), Vec::new());
+            loop {
+                let page = case.marked_page(range);
+                let Some((last, _)) = page.last() else { break };
+                range.max = Some(*last);
+                walked.extend(page);
+                case.intake();
+                case.mark();
+            }
+            assert!(walked.is_sorted_by(|(one, _), (other, _)| one > other));
+            assert!(
+                walked.iter().all(|one| all.contains(one)),
+                "what was not there"
             );
-            remove_sources(&case);
+            let left = case.marked_page(EVERYTHING);
+            let stayed = all.iter().filter(|one| left.contains(one));
+            for one in stayed {
+                assert!(
+                    walked.contains(one),
+                    "seed {seed}, round {round}: {one:?} is lost"
+                );
+            }
         }
-    });
+        assert!(case.marked.len() > 8, "too few marks to page");
+        // What the reader may not read any more is left out, and pages are as full as before.
+        case.worlds[0].set_audience(Audience::Private);
+        case.came.retain(|(at, _)| *at != 0);
+        let readable = case.readable();
+        let marked = case.marked.iter().rev().copied();
+        let expected: Vec<u64> = marked.filter(|id| readable.contains(id)).collect();
+        assert!(!expected.is_empty() && expected.len() < case.marked.len());
+        let limit = u16::try_from(expected.len()).expect("few");
+        let page = case.marked_page(limited(limit));
+        assert_eq!(
+            page.into_iter().map(|(_, id)| id).collect::<Vec<_>>(),
+            expected
+        );
+        remove_sources(&case);
+    }
 }
 
 fn remove_sources(case: &Case) {
     for world in &case.worlds {
-        let key = world.source;
-        let removed = case.store.write_blocking(source::root(key), move |tx| {
-            source::remove(tx, key, LastPosts::Remove)
-        });
-        removed.expect("a write");
+        world.remove(LastPosts::Remove);
     }
     assert_eq!(case.marked_page(EVERYTHING), [], "nothing fails");
 }

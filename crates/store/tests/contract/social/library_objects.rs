@@ -17,7 +17,14 @@ use driftline_store::{
 };
 
 use super::{account, at_once, on_both_with_two, read, write};
-use crate::world::{START_MS, on_both};
+use crate::world::START_MS;
+
+on_both!(
+    each_change_takes_one_usn_and_what_changes_nothing_takes_none,
+    a_list_has_accounts_that_are_followed_and_loses_them_with_the_follow,
+    a_filters_parts_change_the_filter,
+    an_account_goes_with_what_it_kept,
+);
 
 fn copy(number: u64) -> AccountId {
     AccountId::new((1 << 62) + number)
@@ -106,191 +113,182 @@ fn kinds(objects: &[Object]) -> Vec<(&str, i64, i64, bool)> {
     all.collect()
 }
 
-#[test]
-fn each_change_takes_one_usn_and_what_changes_nothing_takes_none() {
-    on_both(|store| {
-        let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
-        let root = || local_account::root(ann);
-        let mark = |mark, is_set| {
-            write(store, root(), move |tx| match is_set {
-                true => marked_post::set(tx, ann, mark, post(1), START_MS),
-                false => marked_post::remove(tx, ann, mark, post(1).post).map(|_| ()),
-            });
-        };
-        for _ in 0..2 {
-            mark(Mark::Bookmark, true);
-            mark(Mark::Favourite, true);
-        }
-        mark(Mark::Bookmark, false);
-        mark(Mark::Bookmark, false);
-        assert_eq!(
-            kinds(&objects(store, ann)),
-            [("favourite", 2, 2, false), ("bookmark", 1, 3, true)]
-        );
-        mark(Mark::Bookmark, true);
-        assert_eq!(objects(store, ann).len(), 3, "it is a new bookmark");
-
-        let list = new_list(store, ann, "friends");
-        for title in ["friends", "foes"] {
-            let list = list::List {
-                id: list,
-                settings: settings(title),
-            };
-            let set = write(store, root(), move |tx| list::set(tx, ann, list.clone()));
-            assert!(set.expect("a list").is_some());
-        }
-        let set = |version, id| {
-            write(store, root(), move |tx| {
-                marker::set(
-                    tx,
-                    ann,
-                    MarkedTimeline::Home,
-                    LocalId::new(id),
-                    version,
-                    START_MS,
-                )
-            })
-        };
-        assert_eq!(set(0, 7).map(|marker| marker.version), Ok(1));
-        assert_eq!(set(0, 8), Err(marker::MarkerConflict));
-        assert_eq!(set(1, 7).map(|marker| marker.version), Ok(1), "as it was");
-        assert_eq!(set(1, 6).map(|marker| marker.version), Ok(2));
-        let expected = [
-            ("favourite", 2, 2, false),
-            ("bookmark", 1, 3, true),
-            ("bookmark", 4, 4, false),
-            ("list", 5, 6, false),
-            ("marker", 7, 8, false),
-        ];
-        assert_eq!(kinds(&objects(store, ann)), expected);
-        assert_eq!(objects(store, bob), [], "another's library");
-    });
-}
-
-#[test]
-fn a_list_has_accounts_that_are_followed_and_loses_them_with_the_follow() {
-    on_both(|store| {
-        let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
-        let list = new_list(store, ann, "friends");
-        let add = |who: LocalAccountId, members: &[AccountId]| {
-            let members = members.to_vec();
-            write(store, local_account::root(who), move |tx| {
-                list_member::add(tx, who, list, &members, START_MS)
-            })
-        };
-        let members = || read(store, move |tx| list_member::of(tx, ann, list));
-        use list_member::AddRefused::{Known, Many, NoList, NotFollowed};
-        follow(store, ann, copy(1));
-        follow(store, ann, account_id(bob));
-        assert_eq!(add(ann, &[copy(1), copy(2)]), Err(NotFollowed));
-        assert_eq!(members(), [], "all or none");
-        assert_eq!(add(bob, &[copy(1)]), Err(NoList), "another's list");
-        assert_eq!(
-            add(ann, &[copy(1), account_id(bob), account_id(ann)]),
-            Ok(())
-        );
-        assert_eq!(add(ann, &[copy(1)]), Err(Known));
-        assert_eq!(members(), [account_id(ann), account_id(bob), copy(1)]);
-        let many: Vec<AccountId> = (10..258).map(copy).collect();
-        for one in &many {
-            follow(store, ann, *one);
-        }
-        assert_eq!(add(ann, &many), Err(Many));
-        assert_eq!(add(ann, &many[1..]), Ok(()));
-        assert_eq!(members().len(), 250);
-
-        let before = objects(store, ann).len();
-        change(store, ann, copy(1), RelationMove::Unfollow);
-        // Whom one blocks does not follow one any more.
-        change(store, bob, account_id(ann), RelationMove::Block);
-        let left = members();
-        assert!(!left.contains(&copy(1)) && !left.contains(&account_id(bob)));
-        assert_eq!(left.len(), 248);
-        let all = objects(store, ann);
-        assert_eq!(all.len(), before);
-        assert_eq!(all.iter().filter(|object| object.is_removed).count(), 2);
-
-        let removed = |who| {
-            write(store, local_account::root(who), move |tx| {
-                list::remove(tx, who, list)
-            })
-        };
-        assert!(!removed(bob) && removed(ann) && !removed(ann));
-        assert!(objects(store, ann).iter().all(|object| object.is_removed));
-        assert_eq!(members(), []);
-    });
-}
-
-#[test]
-fn a_filters_parts_change_the_filter() {
-    on_both(|store| {
-        let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
-        let settings = FilterSettings {
-            title: "pets".to_owned(),
-            contexts: vec![FilterContext::Home],
-            action: FilterAction::Warn,
-            expires_at_ms: None,
-        };
-        let word = |keyword: &str| FilterKeyword {
-            keyword: keyword.to_owned(),
-            whole_word: true,
-        };
-        let (of_new, words) = (settings.clone(), vec![word("cat"), word("dog")]);
-        let made = write(store, local_account::root(ann), move |tx| {
-            filter::create(tx, ann, of_new.clone(), &words, START_MS)
+fn each_change_takes_one_usn_and_what_changes_nothing_takes_none(store: &Store) {
+    let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
+    let root = || local_account::root(ann);
+    let mark = |mark, is_set| {
+        write(store, root(), move |tx| match is_set {
+            true => marked_post::set(tx, ann, mark, post(1), START_MS),
+            false => marked_post::remove(tx, ann, mark, post(1).post).map(|_| ()),
         });
-        let made = made.expect("a filter");
-        let id = made.id;
-        assert_eq!(made.keywords.len(), 2);
-        let set = |who, changes: Vec<KeywordChange>| {
-            let settings = settings.clone();
-            write(store, local_account::root(who), move |tx| {
-                filter::set(tx, who, id, settings.clone(), &changes, START_MS)
-            })
+    };
+    for _ in 0..2 {
+        mark(Mark::Bookmark, true);
+        mark(Mark::Favourite, true);
+    }
+    mark(Mark::Bookmark, false);
+    mark(Mark::Bookmark, false);
+    assert_eq!(
+        kinds(&objects(store, ann)),
+        [("favourite", 2, 2, false), ("bookmark", 1, 3, true)]
+    );
+    mark(Mark::Bookmark, true);
+    assert_eq!(objects(store, ann).len(), 3, "it is a new bookmark");
+
+    let list = new_list(store, ann, "friends");
+    for title in ["friends", "foes"] {
+        let list = list::List {
+            id: list,
+            settings: settings(title),
         };
-        assert_eq!(set(ann, Vec::new()), Ok(made.clone()), "as it was");
-        let [cat, dog] = [&made.keywords[0], &made.keywords[1]];
-        let horse = filter::Keyword {
-            id: dog.id,
-            rule: word("horse"),
-        };
-        let changes = vec![
-            KeywordChange::Remove(cat.id),
-            KeywordChange::Set(horse),
-            KeywordChange::Add(word("fox")),
-        ];
-        assert_eq!(
-            set(bob, changes.clone()),
-            Err(filter::FilterRefused::NotFound)
-        );
-        let changed = set(ann, changes.clone()).expect("a filter");
-        let words: Vec<&str> = changed
-            .keywords
-            .iter()
-            .map(|word| &*word.rule.keyword)
-            .collect();
-        assert_eq!(words, ["horse", "fox"]);
-        assert_eq!(set(ann, changes), Err(filter::FilterRefused::NotFound));
-        let add = || {
-            write(store, local_account::root(ann), move |tx| {
-                filter::add_post(tx, ann, id, post(1), START_MS)
-            })
-        };
-        let part = add().expect("a post");
-        assert_eq!(add(), Err(filter::FilterRefused::KnownPost));
-        assert_eq!(kinds(&objects(store, ann)), [("filter", 1, 3, false)]);
-        let remove = |who| {
-            write(store, local_account::root(who), move |tx| {
-                filter::remove_post(tx, who, part.id)
-            })
-        };
-        assert!(!remove(bob) && remove(ann));
-        assert!(write(store, local_account::root(ann), move |tx| {
-            filter::remove(tx, ann, id)
-        }));
-        assert_eq!(kinds(&objects(store, ann)), [("filter", 1, 5, true)]);
-        assert_eq!(read(store, move |tx| filter::all(tx, ann)), []);
+        let set = write(store, root(), move |tx| list::set(tx, ann, list.clone()));
+        assert!(set.expect("a list").is_some());
+    }
+    let set = |version, id| {
+        write(store, root(), move |tx| {
+            marker::set(
+                tx,
+                ann,
+                MarkedTimeline::Home,
+                LocalId::new(id),
+                version,
+                START_MS,
+            )
+        })
+    };
+    assert_eq!(set(0, 7).map(|marker| marker.version), Ok(1));
+    assert_eq!(set(0, 8), Err(marker::MarkerConflict));
+    assert_eq!(set(1, 7).map(|marker| marker.version), Ok(1), "as it was");
+    assert_eq!(set(1, 6).map(|marker| marker.version), Ok(2));
+    let expected = [
+        ("favourite", 2, 2, false),
+        ("bookmark", 1, 3, true),
+        ("bookmark", 4, 4, false),
+        ("list", 5, 6, false),
+        ("marker", 7, 8, false),
+    ];
+    assert_eq!(kinds(&objects(store, ann)), expected);
+    assert_eq!(objects(store, bob), [], "another's library");
+}
+
+fn a_list_has_accounts_that_are_followed_and_loses_them_with_the_follow(store: &Store) {
+    let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
+    let list = new_list(store, ann, "friends");
+    let add = |who: LocalAccountId, members: &[AccountId]| {
+        let members = members.to_vec();
+        write(store, local_account::root(who), move |tx| {
+            list_member::add(tx, who, list, &members, START_MS)
+        })
+    };
+    let members = || read(store, move |tx| list_member::of(tx, ann, list));
+    use list_member::AddRefused::{Known, Many, NoList, NotFollowed};
+    follow(store, ann, copy(1));
+    follow(store, ann, account_id(bob));
+    assert_eq!(add(ann, &[copy(1), copy(2)]), Err(NotFollowed));
+    assert_eq!(members(), [], "all or none");
+    assert_eq!(add(bob, &[copy(1)]), Err(NoList), "another's list");
+    assert_eq!(
+        add(ann, &[copy(1), account_id(bob), account_id(ann)]),
+        Ok(())
+    );
+    assert_eq!(add(ann, &[copy(1)]), Err(Known));
+    assert_eq!(members(), [account_id(ann), account_id(bob), copy(1)]);
+    let many: Vec<AccountId> = (10..258).map(copy).collect();
+    for one in &many {
+        follow(store, ann, *one);
+    }
+    assert_eq!(add(ann, &many), Err(Many));
+    assert_eq!(add(ann, &many[1..]), Ok(()));
+    assert_eq!(members().len(), 250);
+
+    let before = objects(store, ann).len();
+    change(store, ann, copy(1), RelationMove::Unfollow);
+    // Whom one blocks does not follow one any more.
+    change(store, bob, account_id(ann), RelationMove::Block);
+    let left = members();
+    assert!(!left.contains(&copy(1)) && !left.contains(&account_id(bob)));
+    assert_eq!(left.len(), 248);
+    let all = objects(store, ann);
+    assert_eq!(all.len(), before);
+    assert_eq!(all.iter().filter(|object| object.is_removed).count(), 2);
+
+    let removed = |who| {
+        write(store, local_account::root(who), move |tx| {
+            list::remove(tx, who, list)
+        })
+    };
+    assert!(!removed(bob) && removed(ann) && !removed(ann));
+    assert!(objects(store, ann).iter().all(|object| object.is_removed));
+    assert_eq!(members(), []);
+}
+
+fn a_filters_parts_change_the_filter(store: &Store) {
+    let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
+    let settings = FilterSettings {
+        title: "pets".to_owned(),
+        contexts: vec![FilterContext::Home],
+        action: FilterAction::Warn,
+        expires_at_ms: None,
+    };
+    let word = |keyword: &str| FilterKeyword {
+        keyword: keyword.to_owned(),
+        whole_word: true,
+    };
+    let (of_new, words) = (settings.clone(), vec![word("cat"), word("dog")]);
+    let made = write(store, local_account::root(ann), move |tx| {
+        filter::create(tx, ann, of_new.clone(), &words, START_MS)
     });
+    let made = made.expect("a filter");
+    let id = made.id;
+    assert_eq!(made.keywords.len(), 2);
+    let set = |who, changes: Vec<KeywordChange>| {
+        let settings = settings.clone();
+        write(store, local_account::root(who), move |tx| {
+            filter::set(tx, who, id, settings.clone(), &changes, START_MS)
+        })
+    };
+    assert_eq!(set(ann, Vec::new()), Ok(made.clone()), "as it was");
+    let [cat, dog] = [&made.keywords[0], &made.keywords[1]];
+    let horse = filter::Keyword {
+        id: dog.id,
+        rule: word("horse"),
+    };
+    let changes = vec![
+        KeywordChange::Remove(cat.id),
+        KeywordChange::Set(horse),
+        KeywordChange::Add(word("fox")),
+    ];
+    assert_eq!(
+        set(bob, changes.clone()),
+        Err(filter::FilterRefused::NotFound)
+    );
+    let changed = set(ann, changes.clone()).expect("a filter");
+    let words: Vec<&str> = changed
+        .keywords
+        .iter()
+        .map(|word| &*word.rule.keyword)
+        .collect();
+    assert_eq!(words, ["horse", "fox"]);
+    assert_eq!(set(ann, changes), Err(filter::FilterRefused::NotFound));
+    let add = || {
+        write(store, local_account::root(ann), move |tx| {
+            filter::add_post(tx, ann, id, post(1), START_MS)
+        })
+    };
+    let part = add().expect("a post");
+    assert_eq!(add(), Err(filter::FilterRefused::KnownPost));
+    assert_eq!(kinds(&objects(store, ann)), [("filter", 1, 3, false)]);
+    let remove = |who| {
+        write(store, local_account::root(who), move |tx| {
+            filter::remove_post(tx, who, part.id)
+        })
+    };
+    assert!(!remove(bob) && remove(ann));
+    assert!(write(store, local_account::root(ann), move |tx| {
+        filter::remove(tx, ann, id)
+    }));
+    assert_eq!(kinds(&objects(store, ann)), [("filter", 1, 5, true)]);
+    assert_eq!(read(store, move |tx| filter::all(tx, ann)), []);
 }
 
 #[test]
@@ -314,72 +312,69 @@ fn two_writers_of_a_library_take_different_usns() {
     });
 }
 
-#[test]
-fn an_account_goes_with_what_it_kept() {
-    on_both(|store| {
-        let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
-        for who in [ann, bob] {
-            let list = new_list(store, who, "friends");
-            write(store, local_account::root(who), move |tx| {
-                let own = account_id(who);
-                list_member::add(tx, who, list, &[own], START_MS)?.expect("a member");
-                marked_post::set(tx, who, Mark::Bookmark, post(1), START_MS)?;
-                marker::set(tx, who, MarkedTimeline::Home, LocalId::new(7), 0, START_MS)
-            })
-            .expect("a marker");
+fn an_account_goes_with_what_it_kept(store: &Store) {
+    let [ann, bob] = ["ann", "bob"].map(|text| account(store, text));
+    for who in [ann, bob] {
+        let list = new_list(store, who, "friends");
+        write(store, local_account::root(who), move |tx| {
+            let own = account_id(who);
+            list_member::add(tx, who, list, &[own], START_MS)?.expect("a member");
+            marked_post::set(tx, who, Mark::Bookmark, post(1), START_MS)?;
+            marker::set(tx, who, MarkedTimeline::Home, LocalId::new(7), 0, START_MS)
+        })
+        .expect("a marker");
+    }
+    let raw = i64::try_from(ann).expect("an ID");
+    let many = i64::from(account_removal::CHUNK) + 5;
+    write(store, Root::none(), move |tx| {
+        for number in 0..many {
+            tx.execute_later(
+                "insert into marked_post values ($1, $2, 'favourite', $2, 1)",
+                &[&raw, &(1_000 + number)],
+            )?;
         }
-        let raw = i64::try_from(ann).expect("an ID");
-        let many = i64::from(account_removal::CHUNK) + 5;
-        write(store, Root::none(), move |tx| {
-            for number in 0..many {
-                tx.execute_later(
-                    "insert into marked_post values ($1, $2, 'favourite', $2, 1)",
-                    &[&raw, &(1_000 + number)],
-                )?;
-            }
-            Ok(())
-        });
-        let planned = read(store, move |tx| account_removal::plan(tx, ann));
-        assert_eq!(planned.objects, 4);
-        write(store, local_account::root(ann), move |tx| {
-            account_removal::begin(tx, ann)
-        });
-        let marked = store.write_blocking(local_account::root(ann), move |tx| {
-            marked_post::set(tx, ann, Mark::Bookmark, post(2), START_MS)
-        });
-        assert_eq!(marked, Err(StoreError::NoAccount));
-        let mut calls = 0;
-        loop {
-            calls += 1;
-            let removed = write(store, local_account::root(ann), move |tx| {
-                account_removal::remove_some(tx, ann)
-            });
-            if removed.is_done {
-                break;
-            }
-        }
-        assert!(calls > 1, "it goes in chunks");
-        let left: HashMap<&str, i64> = read(store, move |tx| {
-            let tables = [
-                "library_object",
-                "marked_post",
-                "list",
-                "list_member",
-                "marker",
-            ];
-            let mut left = HashMap::new();
-            for table in tables {
-                left.insert(table, rows(tx, table)?);
-            }
-            Ok(left)
-        });
-        // Those of the other one.
-        assert_eq!(left["library_object"], 4);
-        assert!(
-            left.iter()
-                .all(|(table, rows)| *table == "library_object" || *rows == 1)
-        );
+        Ok(())
     });
+    let planned = read(store, move |tx| account_removal::plan(tx, ann));
+    assert_eq!(planned.objects, 4);
+    write(store, local_account::root(ann), move |tx| {
+        account_removal::begin(tx, ann)
+    });
+    let marked = store.write_blocking(local_account::root(ann), move |tx| {
+        marked_post::set(tx, ann, Mark::Bookmark, post(2), START_MS)
+    });
+    assert_eq!(marked, Err(StoreError::NoAccount));
+    let mut calls = 0;
+    loop {
+        calls += 1;
+        let removed = write(store, local_account::root(ann), move |tx| {
+            account_removal::remove_some(tx, ann)
+        });
+        if removed.is_done {
+            break;
+        }
+    }
+    assert!(calls > 1, "it goes in chunks");
+    let left: HashMap<&str, i64> = read(store, move |tx| {
+        let tables = [
+            "library_object",
+            "marked_post",
+            "list",
+            "list_member",
+            "marker",
+        ];
+        let mut left = HashMap::new();
+        for table in tables {
+            left.insert(table, rows(tx, table)?);
+        }
+        Ok(left)
+    });
+    // Those of the other one.
+    assert_eq!(left["library_object"], 4);
+    assert!(
+        left.iter()
+            .all(|(table, rows)| *table == "library_object" || *rows == 1)
+    );
 }
 
 fn rows(tx: &mut Tx<'_>, table: &str) -> Result<i64, StoreError> {

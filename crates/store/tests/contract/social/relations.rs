@@ -12,7 +12,13 @@ use driftline_store::{
 use strum::VariantArray as _;
 
 use super::{account, at_once, on_both_with_two, read, write};
-use crate::world::{START_MS, on_both};
+use crate::world::START_MS;
+
+on_both!(
+    a_locked_account_is_asked_and_a_copy_never_is,
+    nobody_acts_on_themselves_or_on_who_is_gone,
+    followers_and_the_like_are_paged_by_their_last_change,
+);
 
 const MOVES: [RelationMove; 8] = [
     RelationMove::Follow { auto_accept: true },
@@ -96,26 +102,6 @@ fn act(
 }
 
 #[test]
-fn every_move_from_every_pair_is_stored_in_both_rows_or_in_none() {
-    on_both(|store| {
-        let (ann, bob) = (account(store, "ann"), account(store, "bob"));
-        for start in pairs() {
-            for done in MOVES {
-                force(store, ann, bob, start);
-                let acted = act(store, ann, account_id(bob), done);
-                let expected = start.after(done).map(|(end, _)| end);
-                assert_eq!(
-                    acted.map(|row| row.pair),
-                    expected.map_err(ChangeRefused::Relation),
-                    "{done:?} from {start:?}"
-                );
-                assert_eq!(seen(store, ann, bob), expected.unwrap_or(start));
-            }
-        }
-    });
-}
-
-#[test]
 fn two_moves_at_once_are_as_one_after_the_other() {
     on_both_with_two(|one, other| {
         let (ann, bob) = (account(one, "ann"), account(one, "bob"));
@@ -160,153 +146,134 @@ fn two_moves_at_once_are_as_one_after_the_other() {
     });
 }
 
-#[test]
-fn a_locked_account_is_asked_and_a_copy_never_is() {
-    on_both(|store| {
-        let (ann, bob) = (account(store, "ann"), account(store, "bob"));
-        let follow = |other: AccountId, options| {
-            let followed = write(store, relation::root(ann, other), move |tx| {
-                relation::follow(tx, ann, other, options, START_MS)
-            });
-            followed.expect("a follow")
-        };
-        let options = FollowOptions {
-            show_boosts: Some(false),
-            notify: Some(true),
-        };
-        let followed = follow(account_id(bob), options);
-        assert_eq!(followed.pair.outgoing, Relation::Following);
-        assert_eq!(
-            (followed.show_boosts, followed.notified.is_some()),
-            (false, true)
-        );
-        let again = follow(account_id(bob), FollowOptions::default());
-        assert_eq!(again, followed, "what is not said stays");
-        let stored = read(store, move |tx| relation::to(tx, ann, &[account_id(bob)]));
-        assert_eq!(stored, [followed]);
-
-        act(store, ann, account_id(bob), RelationMove::Unfollow).expect("an end");
-        write(store, local_account::root(bob), move |tx| {
-            let locked = Profile {
-                locked: true,
-                ..Profile::default()
-            };
-            profile::set(tx, bob, &locked)
-        })
-        .expect("a profile");
-        let asked = follow(account_id(bob), FollowOptions::default());
-        assert_eq!(asked.pair.outgoing, Relation::RequestingFollow);
-        assert_eq!(
-            (asked.show_boosts, asked.notified.is_some()),
-            (true, false),
-            "a new follow"
-        );
-
-        let copy = follow(COPY, FollowOptions::default());
-        assert_eq!(copy.pair, pair(Relation::Following, Relation::None));
-        let old = follow(OLD_COPY, FollowOptions::default());
-        assert_eq!(old.pair, copy.pair);
-        act(store, ann, COPY, RelationMove::Block).expect("a block");
-        let rows = read(store, |tx| {
-            let count = "select count(*) as rows from relation";
-            Ok(tx.query_one(count, &[], |row| row.i64("rows"))?)
+fn a_locked_account_is_asked_and_a_copy_never_is(store: &Store) {
+    let (ann, bob) = (account(store, "ann"), account(store, "bob"));
+    let follow = |other: AccountId, options| {
+        let followed = write(store, relation::root(ann, other), move |tx| {
+            relation::follow(tx, ann, other, options, START_MS)
         });
-        assert_eq!(
-            rows, 4,
-            "two for two accounts of this server, one for each copy"
-        );
+        followed.expect("a follow")
+    };
+    let options = FollowOptions {
+        show_boosts: Some(false),
+        notify: Some(true),
+    };
+    let followed = follow(account_id(bob), options);
+    assert_eq!(followed.pair.outgoing, Relation::Following);
+    assert_eq!(
+        (followed.show_boosts, followed.notified.is_some()),
+        (false, true)
+    );
+    let again = follow(account_id(bob), FollowOptions::default());
+    assert_eq!(again, followed, "what is not said stays");
+    let stored = read(store, move |tx| relation::to(tx, ann, &[account_id(bob)]));
+    assert_eq!(stored, [followed]);
+
+    act(store, ann, account_id(bob), RelationMove::Unfollow).expect("an end");
+    write(store, local_account::root(bob), move |tx| {
+        let locked = Profile {
+            locked: true,
+            ..Profile::default()
+        };
+        profile::set(tx, bob, &locked)
+    })
+    .expect("a profile");
+    let asked = follow(account_id(bob), FollowOptions::default());
+    assert_eq!(asked.pair.outgoing, Relation::RequestingFollow);
+    assert_eq!(
+        (asked.show_boosts, asked.notified.is_some()),
+        (true, false),
+        "a new follow"
+    );
+
+    let copy = follow(COPY, FollowOptions::default());
+    assert_eq!(copy.pair, pair(Relation::Following, Relation::None));
+    let old = follow(OLD_COPY, FollowOptions::default());
+    assert_eq!(old.pair, copy.pair);
+    act(store, ann, COPY, RelationMove::Block).expect("a block");
+    let rows = read(store, |tx| {
+        let count = "select count(*) as rows from relation";
+        Ok(tx.query_one(count, &[], |row| row.i64("rows"))?)
     });
+    assert_eq!(
+        rows, 4,
+        "two for two accounts of this server, one for each copy"
+    );
 }
 
-#[test]
-fn nobody_acts_on_themselves_or_on_who_is_gone() {
-    on_both(|store| {
-        let ann = account(store, "ann");
-        let own = act(store, ann, account_id(ann), RelationMove::Block);
-        assert_eq!(own, Err(ChangeRefused::Oneself));
-        for nobody in [
-            LocalAccountId::new(1 << 32),
-            LocalAccountId::new(ann.raw() + 1),
-        ] {
-            let nobody = account_id(nobody);
-            let refused = store.write_blocking(relation::root(ann, nobody), move |tx| {
-                relation::change(tx, ann, nobody, RelationMove::Block, START_MS)
-            });
-            assert_eq!(refused, Err(StoreError::NoAccount));
-        }
-    });
+fn nobody_acts_on_themselves_or_on_who_is_gone(store: &Store) {
+    let ann = account(store, "ann");
+    let own = act(store, ann, account_id(ann), RelationMove::Block);
+    assert_eq!(own, Err(ChangeRefused::Oneself));
+    for nobody in [
+        LocalAccountId::new(1 << 32),
+        LocalAccountId::new(ann.raw() + 1),
+    ] {
+        let nobody = account_id(nobody);
+        let refused = store.write_blocking(relation::root(ann, nobody), move |tx| {
+            relation::change(tx, ann, nobody, RelationMove::Block, START_MS)
+        });
+        assert_eq!(refused, Err(StoreError::NoAccount));
+    }
 }
 
-#[test]
-fn followers_and_the_like_are_paged_by_their_last_change() {
-    on_both(|store| {
-        let ann = account(store, "ann");
-        let others: Vec<LocalAccountId> = (0..5)
-            .map(|n| account(store, &format!("other{n}")))
-            .collect();
-        let follow = RelationMove::Follow { auto_accept: true };
-        for other in &others {
-            act(store, *other, account_id(ann), follow).expect("a follow");
-        }
-        act(store, ann, account_id(others[0]), follow).expect("a follow");
-        act(store, ann, account_id(others[1]), RelationMove::Block).expect("a block");
-        let page = |direction, relation, range: Range| {
-            let rows = read(store, move |tx| {
-                relation::page(tx, ann, direction, relation, &range)
-            });
-            let numbers = rows.iter().map(|row| {
-                let at = others.iter().position(|id| account_id(*id) == row.other);
-                (at.expect("one of them"), row.incoming_id)
-            });
-            numbers.collect::<Vec<(usize, LocalId)>>()
-        };
-        let all = Range {
-            limit: 10,
-            ..Range::default()
-        };
-        let numbers = |rows: &[(usize, LocalId)]| rows.iter().map(|row| row.0).collect::<Vec<_>>();
-        let followers = page(Direction::Incoming, Relation::Following, all);
-        // The block ended the second one's follow.
-        assert_eq!(numbers(&followers), [4, 3, 2, 0]);
-        assert_eq!(
-            numbers(&page(Direction::Outgoing, Relation::Following, all)),
-            [0]
-        );
-        assert_eq!(
-            numbers(&page(Direction::Outgoing, Relation::Blocking, all)),
-            [1]
-        );
-        for (range, expected) in [
-            (Range { limit: 2, ..all }, vec![4, 3]),
-            (
-                Range {
-                    max: Some(followers[1].1),
-                    ..all
-                },
-                vec![2, 0],
-            ),
-            (
-                Range {
-                    since: Some(followers[2].1),
-                    ..all
-                },
-                vec![4, 3],
-            ),
-            (
-                Range {
-                    min: Some(followers[3].1),
-                    limit: 2,
-                    ..all
-                },
-                vec![3, 2],
-            ),
-        ] {
-            let found = page(Direction::Incoming, Relation::Following, range);
-            assert_eq!(numbers(&found), expected, "{range:?}");
-        }
-        let counted = read(store, move |tx| {
-            relation::count(tx, ann, Direction::Incoming, Relation::Following)
+fn followers_and_the_like_are_paged_by_their_last_change(store: &Store) {
+    let ann = account(store, "ann");
+    let others: Vec<LocalAccountId> = (0..5)
+        .map(|n| account(store, &format!("other{n}")))
+        .collect();
+    let follow = RelationMove::Follow { auto_accept: true };
+    for other in &others {
+        act(store, *other, account_id(ann), follow).expect("a follow");
+    }
+    act(store, ann, account_id(others[0]), follow).expect("a follow");
+    act(store, ann, account_id(others[1]), RelationMove::Block).expect("a block");
+    let page = |direction, relation, range: Range| {
+        let rows = read(store, move |tx| {
+            relation::page(tx, ann, direction, relation, &range)
         });
-        assert_eq!(counted, 4);
+        let numbers = rows.iter().map(|row| {
+            let at = others.iter().position(|id| account_id(*id) == row.other);
+            (at.expect("one of them"), row.incoming_id)
+        });
+        numbers.collect::<Vec<(usize, LocalId)>>()
+    };
+    let all = Range {
+        limit: 10,
+        ..Range::default()
+    };
+    let numbers = |rows: &[(usize, LocalId)]| rows.iter().map(|row| row.0).collect::<Vec<_>>();
+    let followers = page(Direction::Incoming, Relation::Following, all);
+    // The block ended the second one's follow.
+    assert_eq!(numbers(&followers), [4, 3, 2, 0]);
+    assert_eq!(
+        numbers(&page(Direction::Outgoing, Relation::Following, all)),
+        [0]
+    );
+    assert_eq!(
+        numbers(&page(Direction::Outgoing, Relation::Blocking, all)),
+        [1]
+    );
+    let of = |at: usize| Some(followers[at].1);
+    let (min, limit) = (of(3), 2);
+    let (below, above) = (
+        Range { max: of(1), ..all },
+        Range {
+            since: of(2),
+            ..all
+        },
+    );
+    for (range, expected) in [
+        (Range { limit, ..all }, vec![4, 3]),
+        (below, vec![2, 0]),
+        (above, vec![4, 3]),
+        (Range { min, limit, ..all }, vec![3, 2]),
+    ] {
+        let found = page(Direction::Incoming, Relation::Following, range);
+        assert_eq!(numbers(&found), expected, "{range:?}");
+    }
+    let counted = read(store, move |tx| {
+        relation::count(tx, ann, Direction::Incoming, Relation::Following)
     });
+    assert_eq!(counted, 4);
 }

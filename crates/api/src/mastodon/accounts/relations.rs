@@ -1,0 +1,386 @@
+//! How the account that asks stands to others, and what it does to them. What it does to the author of posts
+//! that were read stays on this server: nobody there is told.
+
+use std::{collections::HashMap, sync::Arc};
+
+use axum::Json;
+use driftline_core::social::{Direction, Relation, RelationMove, RelationRefused};
+use driftline_mastodon::iso_8601;
+use driftline_store::{
+    AccountId, LocalAccountId, Root, StoreError, Tx,
+    social::{
+        local_account,
+        mute::{self, Mute},
+        relation::{self, ChangeRefused, FollowOptions, RelationRow},
+    },
+};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use utoipa::ToSchema;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use super::{
+    account_entities::{AccountEntities, entity},
+    ids_query::{IdsParams, IdsQuery},
+    related_accounts::relation_page,
+};
+use crate::{
+    App,
+    auth::{LoggedIn, needs},
+    description::ids::AccountId as AccountIdText,
+    mastodon::{
+        entities::{Account, FamiliarFollowers, MutedAccount, Relationship},
+        page_query::{AccountPageParams, AccountPageQuery, ends},
+        values::{boolean, number},
+    },
+    transport::{ApiError, ApiResult, JsonResult, Params, PathId, Problem},
+};
+
+/// The routes.
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new()
+        .routes(routes!(relationships))
+        .routes(routes!(familiar_followers))
+        .routes(routes!(follow))
+        .routes(routes!(unfollow))
+        .routes(routes!(remove_from_followers))
+        .routes(routes!(block))
+        .routes(routes!(unblock))
+        .routes(routes!(mute))
+        .routes(routes!(unmute))
+        .routes(routes!(blocks))
+        .routes(routes!(mutes))
+        .routes(routes!(follow_requests))
+        .routes(routes!(authorize))
+        .routes(routes!(reject))
+}
+
+/// How the account stands to others.
+///
+/// In the order of the IDs; accounts that are not there are related to nobody.
+#[utoipa::path(
+    get, path = "/api/v1/accounts/relationships", tag = "accounts", params(IdsParams),
+    security(("account" = ["read:follows"])),
+    responses((status = 200, body = [Relationship])),
+)]
+async fn relationships(
+    caller: LoggedIn<needs::ReadFollows>,
+    IdsQuery(ids): IdsQuery,
+) -> JsonResult<Vec<Value>> {
+    let now_ms = caller.now_ms();
+    let read = caller.read(move |tx, account| all_relationships(tx, account, &ids, now_ms));
+    read.await.map(Json)
+}
+
+/// Who that the account follows also follows others: none.
+///
+/// Who follows an author stays with the follower.
+#[utoipa::path(
+    get, path = "/api/v1/accounts/familiar_followers", tag = "accounts", params(IdsParams),
+    security(("account" = ["read:follows"])),
+    responses((status = 200, body = [FamiliarFollowers])),
+)]
+async fn familiar_followers(
+    _: LoggedIn<needs::ReadFollows>,
+    IdsQuery(ids): IdsQuery,
+) -> Json<Vec<Value>> {
+    let of = |id: &AccountId| json!({ "id": id.to_string(), "accounts": [] });
+    Json(ids.iter().map(of).collect())
+}
+
+fn own_relationship(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+    now_ms: i64,
+) -> Result<Value, StoreError> {
+    let mut all = all_relationships(tx, account, &[other], now_ms)?;
+    Ok(all.pop().unwrap_or_default())
+}
+
+fn all_relationships(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[AccountId],
+    now_ms: i64,
+) -> Result<Vec<Value>, StoreError> {
+    let rows = relation::to(tx, account, ids)?.into_iter();
+    let rows: HashMap<AccountId, RelationRow> = rows.map(|row| (row.other, row)).collect();
+    let mutes = mute::of(tx, account, ids, now_ms)?.into_iter();
+    let mutes: HashMap<AccountId, Mute> = mutes.map(|mute| (mute.other, mute)).collect();
+    let of = |id: &AccountId| relationship(*id, rows.get(id), mutes.get(id));
+    Ok(ids.iter().map(of).collect())
+}
+
+/// The entity `Relationship`. It does not tell whether the other one blocks.
+fn relationship(id: AccountId, row: Option<&RelationRow>, mute: Option<&Mute>) -> Value {
+    let out = |relation| row.is_some_and(|row| row.pair.outgoing == relation);
+    let back = |relation| row.is_some_and(|row| row.pair.incoming == relation);
+    let follows = out(Relation::Following);
+    json!({
+        "id": id.to_string(),
+        "following": follows,
+        "showing_reblogs": follows && row.is_some_and(|row| row.show_boosts),
+        "notifying": follows && row.is_some_and(|row| row.notified.is_some()),
+        "languages": Value::Null,
+        "followed_by": back(Relation::Following),
+        "blocking": out(Relation::Blocking),
+        "blocked_by": false,
+        "muting": mute.is_some(),
+        "muting_notifications": mute.is_some_and(|mute| mute.notifications),
+        "muting_expires_at": mute.and_then(|mute| mute.until_ms).map(iso_8601),
+        "requested": out(Relation::RequestingFollow),
+        "requested_by": back(Relation::RequestingFollow),
+        "domain_blocking": false,
+        "endorsed": false,
+        "note": "",
+    })
+}
+
+/// What a follower wants to see.
+#[derive(Deserialize, ToSchema)]
+struct Follow {
+    #[schema(value_type = Option<bool>)]
+    reblogs: Option<Value>,
+    #[schema(value_type = Option<bool>)]
+    notify: Option<Value>,
+}
+
+/// Follows an account: locally, where it is the author of posts that were read.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/follow", tag = "accounts", params(("id" = AccountIdText, Path)),
+    request_body(content((Follow), (Follow = "application/x-www-form-urlencoded"), (Follow = "multipart/form-data"))),
+    security(("account" = ["write:follows"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn follow(
+    caller: LoggedIn<needs::WriteFollows>,
+    PathId(id): PathId,
+    Params(follow): Params<Follow>,
+) -> JsonResult<Value> {
+    let options = FollowOptions {
+        show_boosts: boolean(follow.reblogs.as_ref()),
+        notify: boolean(follow.notify.as_ref()),
+    };
+    let (account, other) = (caller.account.id, AccountId::new(id));
+    let root = relation::root(account, other);
+    act(&caller, other, root, move |tx, now_ms| {
+        relation::follow(tx, account, other, options, now_ms)
+    })
+    .await
+}
+
+/// Ends a follow.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/unfollow", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:follows"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn unfollow(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::Unfollow).await
+}
+
+/// Ends the follow of a follower.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/remove_from_followers", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:follows"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn remove_from_followers(
+    caller: LoggedIn<needs::WriteFollows>,
+    PathId(id): PathId,
+) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::RemoveFollower).await
+}
+
+/// Blocks an account.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/block", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:blocks"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn block(caller: LoggedIn<needs::WriteBlocks>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::Block).await
+}
+
+/// Ends a block.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/unblock", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:blocks"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn unblock(caller: LoggedIn<needs::WriteBlocks>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::Unblock).await
+}
+
+/// Accepts a request to follow.
+#[utoipa::path(
+    post, path = "/api/v1/follow_requests/{id}/authorize", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:follows"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn authorize(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::AcceptFollow).await
+}
+
+/// Rejects a request to follow.
+#[utoipa::path(
+    post, path = "/api/v1/follow_requests/{id}/reject", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:follows"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn reject(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> JsonResult<Value> {
+    change(&caller, id, RelationMove::RejectFollow).await
+}
+
+async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonResult<Value> {
+    let (account, other) = (caller.account.id, AccountId::new(id));
+    let root = relation::root(account, other);
+    act(caller, other, root, move |tx, now_ms| {
+        relation::change(tx, account, other, change, now_ms)
+    })
+    .await
+}
+
+/// Changes how the account stands to another one that it knows, and answers how the two stand after it.
+async fn act<S, T>(
+    caller: &LoggedIn<S>,
+    other: AccountId,
+    root: Root,
+    act: impl Fn(&mut Tx<'_>, i64) -> Result<Result<T, ChangeRefused>, StoreError> + Send + 'static,
+) -> JsonResult<Value> {
+    entity(caller, other).await?;
+    let (account, now_ms) = (caller.account.id, caller.now_ms());
+    let write = move |tx: &mut Tx<'_>| match act(tx, now_ms)? {
+        Ok(_) => own_relationship(tx, account, other, now_ms).map(Ok),
+        Err(refused) => Ok(Err(refused)),
+    };
+    match caller.app.store.write(root, write).await {
+        Ok(Ok(relationship)) => Ok(Json(relationship)),
+        Ok(Err(ChangeRefused::Oneself)) => Err(ApiError::Forbidden("This is your own account")),
+        Ok(Err(ChangeRefused::Relation(RelationRefused::NotRequested))) => Err(ApiError::NotFound),
+        Ok(Err(ChangeRefused::Relation(_))) => {
+            Err(ApiError::Forbidden("This action is not allowed"))
+        }
+        // It was deleted meanwhile.
+        Err(StoreError::NoAccount) => Err(ApiError::NotFound),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// How somebody is muted.
+#[derive(Deserialize, ToSchema)]
+struct NewMute {
+    #[schema(value_type = Option<bool>)]
+    notifications: Option<Value>,
+    /// Seconds; 0 without end.
+    #[schema(value_type = Option<u32>)]
+    duration: Option<Value>,
+}
+
+/// Mutes an account, for `duration` seconds or until it is ended.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/mute", tag = "accounts", params(("id" = AccountIdText, Path)),
+    request_body(content((NewMute), (NewMute = "application/x-www-form-urlencoded"), (NewMute = "multipart/form-data"))),
+    security(("account" = ["write:mutes"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn mute(
+    caller: LoggedIn<needs::WriteMutes>,
+    PathId(id): PathId,
+    Params(new): Params<NewMute>,
+) -> JsonResult<Value> {
+    let (account, other) = (caller.account.id, AccountId::new(id));
+    let notifications = boolean(new.notifications.as_ref()).unwrap_or(true);
+    let duration_s = number(new.duration.as_ref(), 0, MAX_MUTE_S)?;
+    let duration_ms = i64::try_from(duration_s).unwrap_or_default() * 1000;
+    let root = local_account::root(account);
+    act(&caller, other, root, move |tx, now_ms| {
+        let until_ms = (duration_ms > 0).then_some(now_ms + duration_ms);
+        let is_set = mute::set(tx, account, other, notifications, until_ms, now_ms)?;
+        Ok(is_set.then_some(()).ok_or(ChangeRefused::Oneself))
+    })
+    .await
+}
+
+/// Ends a mute.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/unmute", tag = "accounts", params(("id" = AccountIdText, Path)),
+    security(("account" = ["write:mutes"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem)),
+)]
+async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> JsonResult<Value> {
+    let (other, now_ms) = (AccountId::new(id), caller.now_ms());
+    let write = caller.write(move |tx, account| {
+        let was_muted = mute::remove(tx, account, other)?;
+        Ok((was_muted, own_relationship(tx, account, other, now_ms)?))
+    });
+    let (was_muted, relationship) = write.await?;
+    if !was_muted {
+        entity(&caller, other).await?;
+    }
+    Ok(Json(relationship))
+}
+
+/// Whom the account blocks.
+#[utoipa::path(
+    get, path = "/api/v1/blocks", tag = "accounts", params(AccountPageParams),
+    security(("account" = ["read:blocks"])),
+    responses((status = 200, body = [Account], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
+)]
+async fn blocks(caller: LoggedIn<needs::ReadBlocks>, query: AccountPageQuery) -> ApiResult {
+    let (account, direction) = (caller.account.id, Direction::Outgoing);
+    relation_page(&caller, account, direction, Relation::Blocking, query).await
+}
+
+/// Who asks to follow the account.
+#[utoipa::path(
+    get, path = "/api/v1/follow_requests", tag = "accounts", params(AccountPageParams),
+    security(("account" = ["read:follows"])),
+    responses((status = 200, body = [Account], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
+)]
+async fn follow_requests(
+    caller: LoggedIn<needs::ReadFollows>,
+    query: AccountPageQuery,
+) -> ApiResult {
+    let (account, direction) = (caller.account.id, Direction::Incoming);
+    relation_page(
+        &caller,
+        account,
+        direction,
+        Relation::RequestingFollow,
+        query,
+    )
+    .await
+}
+
+/// Whom the account mutes.
+#[utoipa::path(
+    get, path = "/api/v1/mutes", tag = "accounts", params(AccountPageParams),
+    security(("account" = ["read:mutes"])),
+    responses((status = 200, body = [MutedAccount], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
+)]
+async fn mutes(
+    caller: LoggedIn<needs::ReadMutes>,
+    AccountPageQuery(query): AccountPageQuery,
+) -> ApiResult {
+    let (viewer, now_ms) = (caller.viewer, caller.now_ms());
+    let (range, address) = (query.range, caller.address.clone());
+    let read = caller.read(move |tx, account| {
+        let mutes = mute::page(tx, account, &range, now_ms)?;
+        let ids: Vec<AccountId> = mutes.iter().map(|mute| mute.other).collect();
+        let entities = AccountEntities::load(tx, &ids, viewer, &address)?;
+        let muted = mutes.iter().filter_map(|mute| {
+            let entity = entities.get(mute.other)?;
+            let mut entity: Value = serde_json::from_str(entity.get()).ok()?;
+            entity["mute_expires_at"] = json!(mute.until_ms.map(iso_8601));
+            Some(entity)
+        });
+        Ok((muted.collect::<Vec<Value>>(), ends(&mutes, |mute| mute.id)))
+    });
+    let (muted, ends) = read.await?;
+    Ok(query.answer(&muted, ends))
+}
+
+/// A hundred years.
+const MAX_MUTE_S: usize = 100 * 366 * 24 * 60 * 60;

@@ -1,0 +1,115 @@
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::{acct::AcctKey, social::Relation};
+use driftline_mastodon::RawObject;
+use driftline_store::{
+    AccountId, InstanceId, PendingRows, StoreError, Tx, instance,
+    social::{
+        mute,
+        relation::{self, RelationRow},
+    },
+    timeline::{TimelinePost, Viewer},
+};
+
+/// What an account does not want to see in its timelines: posts, and boosts of posts, of those whom it mutes
+/// or blocks, and boosts by those of whom it follows the posts alone.
+#[derive(Debug, Default)]
+pub(crate) struct HiddenPosts {
+    authors: HashSet<AccountId>,
+    boosters: HashSet<AccountId>,
+    origins: HashMap<InstanceId, String>,
+}
+
+/// What was asked for of it.
+pub(crate) struct PendingHiddenPosts(Option<PendingAuthors>);
+
+/// Whom an account blocks, and whom it mutes.
+struct PendingAuthors {
+    blocked: PendingRows<'static, Result<RelationRow, StoreError>>,
+    muted: PendingRows<'static, AccountId>,
+}
+
+impl HiddenPosts {
+    /// Asks what a viewer does not want, along with what is asked next; nothing of one without an account.
+    pub(crate) fn ask(
+        tx: &mut Tx<'_>,
+        viewer: Viewer,
+        now_ms: i64,
+    ) -> Result<PendingHiddenPosts, StoreError> {
+        let Some(account) = viewer.account() else {
+            return Ok(PendingHiddenPosts(None));
+        };
+        Ok(PendingHiddenPosts(Some(PendingAuthors {
+            blocked: relation::all_later(tx, account, Relation::Blocking)?,
+            muted: mute::all_later(tx, account, now_ms)?,
+        })))
+    }
+
+    /// [`HiddenPosts::ask`] and what was asked.
+    pub(crate) fn load(tx: &mut Tx<'_>, viewer: Viewer, now_ms: i64) -> Result<Self, StoreError> {
+        Self::ask(tx, viewer, now_ms)?.read(tx)
+    }
+
+    /// The same, and the boosts of `boosters`.
+    pub(crate) fn and_boosts_of(self, boosters: HashSet<AccountId>) -> Self {
+        Self { boosters, ..self }
+    }
+
+    /// Whether everything is wanted.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.authors.is_empty() && self.boosters.is_empty()
+    }
+
+    /// Whether a post is among it.
+    pub(crate) fn has(&self, post: &TimelinePost) -> bool {
+        let is_by = |authors: &HashSet<AccountId>| {
+            post.account.is_some_and(|author| authors.contains(&author))
+        };
+        if is_by(&self.authors) {
+            return true;
+        }
+        if post.boost_of.is_none() {
+            return false;
+        }
+        is_by(&self.boosters) || self.is_boost_of_theirs(post)
+    }
+
+    fn is_boost_of_theirs(&self, post: &TimelinePost) -> bool {
+        if self.authors.is_empty() {
+            return false;
+        }
+        let boosted = RawObject::parse(&post.raw).map(|post| post.object("reblog"));
+        let author = boosted.map(|boosted| boosted.object("account"));
+        let acct = author.ok().and_then(|author| author.some_text("acct"));
+        let origin = self.origins.get(&post.instance);
+        let key = acct
+            .zip(origin)
+            .and_then(|(acct, origin)| AcctKey::new(&acct, origin));
+        key.is_some_and(|key| self.authors.contains(&AccountId::new(key.account_id())))
+    }
+}
+
+impl PendingHiddenPosts {
+    /// What was asked for.
+    pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<HiddenPosts, StoreError> {
+        let Some(PendingAuthors { blocked, muted }) = self.0 else {
+            return Ok(HiddenPosts::default());
+        };
+        let mut authors: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
+        for blocked in tx.rows(blocked)? {
+            authors.insert(blocked?.other);
+        }
+        let mut origins = HashMap::new();
+        if !authors.is_empty() {
+            let instances = instance::all(tx)?.into_iter();
+            origins = instances
+                .map(|instance| (instance.id, instance.origin))
+                .collect();
+        }
+        Ok(HiddenPosts {
+            authors,
+            boosters: HashSet::new(),
+            origins,
+        })
+    }
+}

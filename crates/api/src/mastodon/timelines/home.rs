@@ -1,0 +1,71 @@
+//! Home timelines.
+
+use std::collections::HashSet;
+
+use driftline_mastodon::has_media;
+use driftline_store::{
+    AccountId, LocalAccountId, StoreError, Tx,
+    social::{home_source, list_member, relation},
+    timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
+};
+
+use super::hidden_posts::HiddenPosts;
+use crate::{
+    auth::{LoggedIn, needs},
+    mastodon::{
+        entities::Status,
+        page::Page,
+        page_query::{PageParams, PageQuery},
+    },
+    transport::ApiResult,
+};
+
+/// What those write whom the account follows, and what the sources show that it chose.
+#[utoipa::path(
+    get, path = "/api/v1/timelines/home", tag = "timelines", params(PageParams),
+    security(("account" = ["read:statuses"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
+)]
+pub(crate) async fn home(caller: LoggedIn<needs::ReadStatuses>, query: PageQuery) -> ApiResult {
+    let (account, now_ms) = (caller.account.id, caller.now_ms());
+    let only_media = query.only_media;
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        stretch(tx, account, range, only_media, now_ms).map(Some)
+    };
+    let page = Page::picked(&caller, query.range, read).await?;
+    Ok(page.answer(&query))
+}
+
+/// A part of an account's home timeline, without what it does not want to see.
+pub(crate) fn stretch(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    range: &Range,
+    only_media: bool,
+    now_ms: i64,
+) -> Result<Stretch, StoreError> {
+    let viewer = Viewer::Account(account);
+    let followed = relation::followed_later(tx, account)?;
+    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
+    let exclusive = list_member::exclusive_later(tx, account)?;
+    let sources = home_source::all_later(tx, account)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let followed = tx.rows(followed)?;
+    let posts_only = followed.iter().filter(|row| !row.show_boosts);
+    let boosters = posts_only.map(|row| row.other).collect();
+    let hidden = hidden.read(tx)?.and_boosts_of(boosters);
+    let exclusive: HashSet<AccountId> = tx.rows(exclusive)?.into_iter().collect();
+    let rule = HomeRule {
+        sources: tx.rows(sources)?,
+        authors: followed
+            .iter()
+            .map(|row| row.other)
+            .filter(|author| !exclusive.contains(author))
+            .collect(),
+    };
+    let picks = |post: &TimelinePost| !hidden.has(post) && (!only_media || has_media(&post.raw));
+    let all = hidden.is_empty() && !only_media;
+    let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
+    timeline::home(tx, range, &readable, &rule, picks)
+}

@@ -1,0 +1,139 @@
+//! The timelines of lists.
+
+use std::collections::HashSet;
+
+use driftline_core::social::RepliesPolicy;
+use driftline_mastodon::{ReplyTo, has_media, reply_to};
+use driftline_store::{
+    InstanceId, LocalAccountId, LocalId, SourceId, SourceKey, StoreError, Tx,
+    social::{
+        list::{self, List},
+        list_member, relation,
+    },
+    source,
+    timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
+};
+
+use super::{hidden_posts::HiddenPosts, lists::is_the_operators};
+use crate::{
+    auth::{OperatorOrAccount, needs},
+    description::ids::ListId,
+    mastodon::{
+        entities::Status,
+        page::Page,
+        page_query::{PageParams, PageQuery},
+        view::View,
+    },
+    transport::{ApiError, ApiResult, PathId, Problem},
+};
+
+/// The posts of a list: of its accounts, or of a source.
+#[utoipa::path(
+    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
+    security(("operator" = []), ("account" = ["read:lists"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem)),
+)]
+pub(crate) async fn list(
+    reader: OperatorOrAccount<needs::ReadLists>,
+    PathId(id): PathId,
+    query: PageQuery,
+) -> ApiResult {
+    let (range, only_media, now_ms) = (query.range, query.only_media, reader.now_ms());
+    // Sources are the operator's lists, and an account has its own.
+    let page = if let Some(account) = reader.viewer.account() {
+        let read = move |tx: &mut Tx<'_>, range: &Range| {
+            stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
+        };
+        Page::picked(&reader, range, read).await?
+    } else if only_media {
+        let read = move |tx: &mut Tx<'_>, range: &Range| {
+            let Some(key) = readable_source(tx, id)? else {
+                return Ok(None);
+            };
+            let picks = |post: &TimelinePost| has_media(&post.raw);
+            timeline::source_picked(tx, key, range, Viewer::Operator, &picks).map(Some)
+        };
+        Page::picked(&reader, range, read).await?
+    } else {
+        let view = View::new(&reader);
+        let page = reader.read(move |tx| {
+            let Some(source) = readable_source(tx, id)? else {
+                return Ok(None);
+            };
+            let posts = timeline::source(tx, source, &range, Viewer::Operator)?;
+            Page::write(tx, &posts, &view).map(Some)
+        });
+        page.await?.ok_or(ApiError::NotFound)?
+    };
+    Ok(page.answer(&query))
+}
+
+fn readable_source(tx: &mut Tx<'_>, id: u64) -> Result<Option<SourceKey>, StoreError> {
+    let source = source::by_id(tx, SourceId::new(id))?.filter(is_the_operators);
+    Ok(source.map(|source| source.key()))
+}
+
+/// A part of an account's list: what its accounts wrote, as far as the list's owner may read it.
+/// `None` if the account has no such list.
+pub(crate) fn stretch(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: LocalId,
+    range: &Range,
+    only_media: bool,
+    now_ms: i64,
+) -> Result<Option<Stretch>, StoreError> {
+    let Some(list) = list::by_id(tx, account, id)? else {
+        return Ok(None);
+    };
+    let members = list_member::of(tx, account, id)?;
+    let relations = relation::to(tx, account, &members)?;
+    let posts_only = relations.iter().filter(|row| !row.show_boosts);
+    let boosters = posts_only.map(|row| row.other).collect();
+    let viewer = Viewer::Account(account);
+    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let hidden = hidden.read(tx)?.and_boosts_of(boosters);
+    let replies = ShownReplies::load(tx, account, &list, &readable.keys())?;
+    let rule = HomeRule {
+        sources: Vec::new(),
+        authors: members,
+    };
+    let picks = |post: &TimelinePost| {
+        !hidden.has(post) && (!only_media || has_media(&post.raw)) && replies.has(post)
+    };
+    timeline::home(tx, range, &readable, &rule, Some(&picks)).map(Some)
+}
+
+/// The accounts to whom replies are shown, by their IDs at the instances through which posts were seen.
+struct ShownReplies(HashSet<(InstanceId, String)>);
+
+impl ShownReplies {
+    fn load(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        list: &List,
+        sources: &[SourceKey],
+    ) -> Result<Self, StoreError> {
+        let accounts = match list.settings.replies_policy {
+            RepliesPolicy::None => Vec::new(),
+            RepliesPolicy::List => list_member::of(tx, account, list.id)?,
+            RepliesPolicy::Followed => {
+                let followed = relation::followed(tx, account)?;
+                followed.into_iter().map(|row| row.other).collect()
+            }
+        };
+        let ids = list_member::upstream_ids(tx, &accounts, sources)?;
+        Ok(Self(ids.into_iter().collect()))
+    }
+
+    /// Whether a post is no reply, or one that is shown.
+    fn has(&self, post: &TimelinePost) -> bool {
+        match reply_to(&post.raw) {
+            None => true,
+            Some(ReplyTo::Unknown) => false,
+            Some(ReplyTo::Account(id)) => self.0.contains(&(post.instance, id)),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! The public timeline.
+
+use driftline_mastodon::has_media;
+use driftline_store::{
+    StoreError, Tx,
+    timeline::{self, Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
+};
+
+use super::hidden_posts::HiddenPosts;
+use crate::{
+    auth::{MayRead, needs},
+    mastodon::{
+        entities::Status,
+        page::Page,
+        page_query::{PageParams, PageQuery, PublicParams},
+    },
+    transport::{ApiResult, Problem},
+};
+
+/// The public posts of every source that the caller may read, newest first.
+#[utoipa::path(
+    get, path = "/api/v1/timelines/public", tag = "timelines", params(PublicParams, PageParams),
+    security((), ("account" = ["read:statuses"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
+)]
+pub(crate) async fn public(reader: MayRead<needs::ReadStatuses>, query: PageQuery) -> ApiResult {
+    if query.local {
+        return Ok(Page::empty().answer(&query));
+    }
+    let (viewer, only_media, now_ms) = (reader.viewer, query.only_media, reader.now_ms());
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        stretch(tx, range, viewer, only_media, now_ms).map(Some)
+    };
+    let page = Page::picked(&reader, query.range, read).await?;
+    Ok(page.answer(&query))
+}
+
+/// A part of a viewer's public timeline, without what the viewer does not want to see.
+pub(crate) fn stretch(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    viewer: Viewer,
+    only_media: bool,
+    now_ms: i64,
+) -> Result<Stretch, StoreError> {
+    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
+    let readable = ReadableSources::load(tx, viewer)?;
+    let hidden = hidden.read(tx)?;
+    let picks = |post: &TimelinePost| !hidden.has(post) && (!only_media || has_media(&post.raw));
+    let all = hidden.is_empty() && !only_media;
+    let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
+    timeline::public_picked(tx, range, &readable, picks)
+}
