@@ -61,7 +61,6 @@ impl UriEvidence {
             false => Self::Claimed,
         }
     }
-
 }
 
 #[cfg(test)]

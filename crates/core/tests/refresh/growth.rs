@@ -196,7 +196,7 @@ fn sound(seed: u64, posts: usize, mean: f64) -> Vec<Growth> {
     growths
 }
 
-/// What is expected is ten of engagement a post.
+/// An engagement of ten per post is expected.
 #[test]
 fn the_true_engagement_is_learned_whatever_was_expected() {
     seeds::run(3, |seed| {

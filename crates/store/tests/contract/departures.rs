@@ -5,7 +5,7 @@ use driftline_core::{
     post::{Post, Visibility},
 };
 use driftline_store::{
-    GoneProof, Store, completeness, absence, notify,
+    GoneProof, Store, absence, completeness, notify,
     refresh::{LookupAnswer, outbox},
     source::{NewSource, TokenLocation},
     timeline::{self, Viewer},

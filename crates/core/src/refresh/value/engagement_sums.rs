@@ -23,7 +23,7 @@ pub struct Growth {
     pub to_age_ms: i64,
     /// The engagement then.
     pub to: f64,
-    /// Whether the earlier one was the first sight of the post.
+    /// True if the earlier one was the first sight of the post.
     pub is_first: bool,
 }
 
