@@ -33,7 +33,6 @@ enum Benchmark {
     Track,
     Backup,
     Sources,
-    Fetched,
     Plan,
     Policy,
     Id,
