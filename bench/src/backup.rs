@@ -6,10 +6,7 @@ use std::{
     io::Write as _,
     path::Path,
     process::Command,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::atomic::{AtomicBool, Ordering},
     thread::{self, sleep},
     time::{Duration, Instant},
 };
@@ -19,10 +16,11 @@ use rusqlite::{Connection, OpenFlags};
 
 use crate::{
     Effort,
+    database::Place,
     failure::Failure,
     process::{self, disk},
-    read,
-    rounds::Spread,
+    read::fill,
+    rounds::Rounds,
     table::{Table, met},
 };
 
@@ -39,12 +37,11 @@ enum Way {
     Nothing,
 }
 
-/// One round's figures.
-#[derive(Default)]
+/// The figures of a copy.
 struct Figures {
-    seconds: Vec<f64>,
-    max_wait_ms: Vec<f64>,
-    commits: Vec<f64>,
+    seconds: f64,
+    max_wait_ms: f64,
+    commits_per_s: f64,
 }
 
 /// Measures them, interleaved.
@@ -52,60 +49,46 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
     let posts = if effort.quick { 2_000 } else { 1_000_000 };
     let folder = tempfile::tempdir_in(disk())?;
     let path = folder.path().join("driftline.db");
-    read::fill::timeline(&path, posts, read::fill::ACCOUNTS)?;
+    fill::timeline(&Place::File(path.clone()), posts, fill::ACCOUNTS)?;
     let store = Store::open(Target::Sqlite { path: path.clone() })?;
-    let ways = [Way::Copy, Way::Proven, Way::OneStep, Way::Nothing];
-    let mut figures: [Figures; 4] = Default::default();
-    for round in 0..effort.rounds(5) {
-        for (way, figures) in ways.iter().zip(&mut figures) {
-            let to = folder.path().join(format!("copy-{round}"));
-            measure(*way, &store, &path, &to, figures)?;
-            let _ = fs::remove_file(&to);
-        }
+    let mut rounds = Rounds::new();
+    for _ in 0..effort.rounds(5) {
+        let copy = folder.path().join("copy");
+        rounds.round(Way::ALL, |way| measure(way, &store, &path, &copy))?;
     }
     store.close_blocking();
-    let bytes = fs::metadata(&path)?.len();
+    let mib = fs::metadata(&path)?.len() >> 20;
     let mut table = Table::new(
-        format!(
-            "backup: {posts} posts, {} MiB, {COMMITS_PER_S} commits a second meanwhile",
-            bytes >> 20
-        ),
-        [
-            "way",
-            "seconds",
-            "MiB/s",
-            "to one step",
-            "longest wait of the writer, ms",
-            "commits/s",
-            "< 200 ms",
-        ],
+        format!("backup: {posts} posts, {mib} MiB, {COMMITS_PER_S} commits a second meanwhile"),
+        "way | seconds | MiB/s | to one step | longest wait of the writer, ms | commits/s | < 200 ms",
     );
-    let peers = figures[2].seconds.clone();
-    for (way, of) in ways.iter().zip(&figures) {
-        let longest = Spread::of(of.max_wait_ms.iter().copied(), 1);
-        let is_met = of.max_wait_ms.iter().all(|ms| *ms < MAX_WAIT_MS);
-        let speed = of.seconds.iter().map(|s| (bytes >> 20) as f64 / s);
-        let ratio = of.seconds.iter().zip(&peers).map(|(own, peer)| own / peer);
-        let is_copy = *way != Way::Nothing;
-        let or_none = |spread: Spread| match is_copy {
-            true => spread.to_string(),
-            false => "-".to_owned(),
-        };
-        table.row([
-            way.name().to_owned(),
-            Spread::of(of.seconds.iter().copied(), 2).to_string(),
-            or_none(Spread::of(speed, 0)),
-            or_none(Spread::of(ratio, 2)),
-            longest.to_string(),
-            Spread::of(of.commits.iter().copied(), 0).to_string(),
-            met(is_met),
-        ]);
+    for (number, way) in Way::ALL.iter().enumerate() {
+        let seconds = rounds.of(number, |copy| copy.seconds, 2);
+        let mut speed = rounds
+            .of(number, |copy| mib as f64 / copy.seconds, 0)
+            .to_string();
+        let mut ratio = rounds.ratio(number, 2, |copy| copy.seconds).to_string();
+        if *way == Way::Nothing {
+            (speed, ratio) = ("-".to_owned(), "-".to_owned());
+        }
+        let longest = rounds.of(number, |copy| copy.max_wait_ms, 1);
+        let commits = rounds.of(number, |copy| copy.commits_per_s, 0);
+        let is_met = rounds
+            .0
+            .iter()
+            .all(|round| round[number].max_wait_ms < MAX_WAIT_MS);
+        let (name, is_met) = (way.name(), met(is_met));
+        table.row(format!(
+            "{name} | {seconds} | {speed} | {ratio} | {longest} | {commits} | {is_met}"
+        ));
     }
     table.print();
     Ok(())
 }
 
 impl Way {
+    const ALL: [Self; 4] = [Self::Copy, Self::Proven, Self::OneStep, Self::Nothing];
+
     const fn name(self) -> &'static str {
         match self {
             Self::Copy => "driftline, copied",
@@ -127,19 +110,15 @@ impl Way {
                     is_proven || matches!(progress, backup::Progress::Copied { .. })
                 });
                 match backup::copy(&target, to, watch) {
-                    Ok(snapshot) => {
-                        let watch = Box::new(|_| true);
-                        if is_proven {
-                            let found = backup::read(backup::CopyKind::File, to, watch);
-                            let found = found.map_err(StoreError::from)?;
-                            match backup::difference(&snapshot.tables, &found) {
-                                None => {}
-                                Some(difference) => return Err(Failure::new(difference)),
-                            }
+                    Ok(snapshot) if is_proven => {
+                        let found = backup::read(backup::CopyKind::File, to, Box::new(|_| true));
+                        let found = found.map_err(StoreError::from)?;
+                        if let Some(difference) = backup::difference(&snapshot.tables, &found) {
+                            return Err(Failure::new(difference));
                         }
                     }
-                    Err(error) if error.is_interrupted() && !is_proven => {}
-                    Err(error) => return Err(error.into()),
+                    Err(error) if is_proven || !error.is_interrupted() => return Err(error.into()),
+                    _ => {}
                 }
             }
             Self::OneStep => {
@@ -155,30 +134,24 @@ impl Way {
 }
 
 /// Copies once while a writer commits at fixed times; its wait counts from the time when it was to begin.
-fn measure(
-    way: Way,
-    store: &Store,
-    from: &Path,
-    to: &Path,
-    figures: &mut Figures,
-) -> Result<(), Failure> {
+fn measure(way: Way, store: &Store, from: &Path, to: &Path) -> Result<Figures, Failure> {
+    let _ = fs::remove_file(to);
     calm(from)?;
-    let is_ended = Arc::new(AtomicBool::new(false));
-    let writer = {
-        let (store, is_ended) = (store.clone(), Arc::clone(&is_ended));
-        thread::spawn(move || commit_until(&store, &is_ended))
-    };
-    let started = Instant::now();
-    let copied = way.copy(from, to);
-    let seconds = started.elapsed().as_secs_f64();
-    is_ended.store(true, Ordering::Relaxed);
-    let written = writer.join();
-    let (commits, longest) = written.map_err(|_| Failure::new("the writer panicked"))??;
-    copied?;
-    figures.seconds.push(seconds);
-    figures.max_wait_ms.push(longest.as_secs_f64() * 1e3);
-    figures.commits.push(commits as f64 / seconds);
-    Ok(())
+    let is_ended = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| commit_until(store, &is_ended));
+        let started = Instant::now();
+        let copied = way.copy(from, to);
+        let seconds = started.elapsed().as_secs_f64();
+        is_ended.store(true, Ordering::Relaxed);
+        let written = writer.join();
+        let (commits, longest) = written.map_err(|_| Failure::new("the writer panicked"))??;
+        copied.map(|()| Figures {
+            seconds,
+            max_wait_ms: longest.as_secs_f64() * 1e3,
+            commits_per_s: commits as f64 / seconds,
+        })
+    })
 }
 
 /// Waits until the disk has done what was written and removed before, which it would do half a minute later,

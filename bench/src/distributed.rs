@@ -6,17 +6,18 @@ use std::time::Instant;
 use clap::Args;
 use driftline_db::testing::Cluster;
 use driftline_store::{
-    SecretUrl, Store, Target, distribution,
+    Store, Viewer, distribution,
     timeline::{self, Range},
 };
 
 use crate::{
     Effort,
     commits::{Writers, commits},
+    database::postgres_target,
     failure::Failure,
     pages,
-    rounds::Spread,
-    table::Table,
+    rounds::{Pairs, Spread},
+    table::{Table, Target},
 };
 
 /// What it takes.
@@ -36,23 +37,16 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     let count = if effort.quick { 4 } else { 60 };
     let pages = pages::forward(u64::from(pages::LIMIT) * count)?;
     let cluster = Cluster::start()?;
-    let target = |url: &str, name: &str, round| Target::Postgres {
-        url: SecretUrl::new(url),
-        schema: Some(format!("bench_{}_{name}_{round}", std::process::id())),
-    };
-    let (mut single, mut distributed) = (Figures::default(), Figures::default());
+    let mut pairs = Pairs::new();
     for round in 0..effort.rounds(9) {
-        let on_one = target(cluster.url(), "single", round);
-        let on_nodes = target(&options.database_url, "distributed", round);
-        let store = Store::open(on_nodes.clone())?;
-        let done = distribution::distribute(&store, options.shards, |_| ());
-        done.map_err(|error| Failure::new(error.to_string()))?;
-        store.close_blocking();
-        for (target, figures) in [(&on_one, &mut single), (&on_nodes, &mut distributed)] {
-            let committed = commits(target, Writers::new(1, 4), &pages)?;
-            figures.commits.push(committed.per_s);
-            figures.page_ms.push(public_page_ms(target)?);
-        }
+        let schema = format!("bench_{}_{round}", std::process::id());
+        let [on_nodes, on_one] = [&*options.database_url, cluster.url()]
+            .map(|url| postgres_target(url, Some(schema.clone())));
+        distribute(&on_nodes, options.shards)?;
+        pairs.round([on_nodes, on_one], |target| {
+            let committed = commits(&target, Writers::new(1, 4, false), &pages)?;
+            Ok((committed.per_s, public_page_ms(&target)?))
+        })?;
     }
     let mut table = Table::new(
         format!(
@@ -60,38 +54,26 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
             pages.len(),
             pages::LIMIT
         ),
-        ["what", "Citus", "one PostgreSQL", "times"],
+        "what | Citus | one PostgreSQL | times | target | met",
     );
-    for (what, on_nodes, on_one, digits) in [
-        ("commits/s", &distributed.commits, &single.commits, 0),
-        (
-            "public timeline, the newest 40, p50 in ms",
-            &distributed.page_ms,
-            &single.page_ms,
-            2,
-        ),
-    ] {
-        let times = on_nodes.iter().zip(on_one).map(|(nodes, one)| nodes / one);
-        table.row([
-            what.to_owned(),
-            Spread::of(on_nodes.iter().copied(), digits).to_string(),
-            Spread::of(on_one.iter().copied(), digits).to_string(),
-            Spread::of(times, 2).to_string(),
-        ]);
-    }
+    table.compare("commits/s", &pairs, |(per_s, _)| *per_s, 0, Target::Any);
+    let page = "public timeline, the newest 40, p50 in ms";
+    table.compare(page, &pairs, |(_, page_ms)| *page_ms, 2, Target::Any);
     table.print();
     Ok(())
 }
 
-/// Of each round.
-#[derive(Default)]
-struct Figures {
-    commits: Vec<f64>,
-    page_ms: Vec<f64>,
+/// Makes a distributed store.
+pub(crate) fn distribute(target: &driftline_store::Target, shards: u32) -> Result<(), Failure> {
+    let store = Store::open(target.clone())?;
+    let done = distribution::distribute(&store, shards, |_| ());
+    done.map_err(|error| Failure::new(error.to_string()))?;
+    store.close_blocking();
+    Ok(())
 }
 
 /// The median time of a page of the public timeline, ms.
-fn public_page_ms(target: &Target) -> Result<f64, Failure> {
+fn public_page_ms(target: &driftline_store::Target) -> Result<f64, Failure> {
     let store = Store::open(target.clone())?;
     let range = Range {
         limit: 40,
@@ -100,9 +82,8 @@ fn public_page_ms(target: &Target) -> Result<f64, Failure> {
     let mut times = Vec::new();
     for _ in 0..READS {
         let start = Instant::now();
-        let posts = store.read_blocking(move |tx| {
-            timeline::public(tx, &range, driftline_store::Viewer::Anonymous)
-        })?;
+        let posts =
+            store.read_blocking(move |tx| timeline::public(tx, &range, Viewer::Anonymous))?;
         times.push(start.elapsed().as_secs_f64() * 1000.0);
         if posts.len() != usize::from(range.limit) {
             return Err(Failure::new(format!("{} posts were shown", posts.len())));

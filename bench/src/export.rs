@@ -9,10 +9,11 @@ use std::{
 
 use crate::{
     Effort,
+    database::Place,
     failure::Failure,
     process::{self, Driftline, Ran, disk},
-    read,
-    rounds::Spread,
+    read::fill,
+    rounds::Rounds,
     table::{Table, met},
 };
 
@@ -36,42 +37,26 @@ pub(crate) fn run(program: &Driftline, effort: Effort) -> Result<(), Failure> {
     let data = folder.path().join("data");
     fs::create_dir(&data)?;
     let database = data.join("driftline.db");
-    read::fill::timeline(&database, posts, read::fill::ACCOUNTS)?;
-    let mut ran: [Vec<Ran>; Way::ALL.len()] = Default::default();
-    let mut bytes = [0; Way::ALL.len()];
+    fill::timeline(&Place::File(database.clone()), posts, fill::ACCOUNTS)?;
+    let mut rounds = Rounds::new();
     for _ in 0..effort.rounds(5) {
-        for ((way, ran), bytes) in Way::ALL.iter().zip(&mut ran).zip(&mut bytes) {
-            let to = folder.path().join("out");
-            ran.push(way.write(program, [&data, &database], &to)?);
-            *bytes = size(&to)?;
-            let _ = fs::remove_dir_all(&to);
-            let _ = fs::remove_file(&to);
-        }
+        let to = folder.path().join("out");
+        rounds.round(Way::ALL, |way| way.write(program, [&data, &database], &to))?;
     }
     let mut table = Table::new(
         format!("export: {posts} posts of {} MiB", size(&database)? >> 20),
-        [
-            "way",
-            "rows/s",
-            "of sqlite3",
-            "MiB written",
-            "memory at most, MiB",
-            "< 200 MiB",
-        ],
+        "way | rows/s | of sqlite3 | MiB written | memory at most, MiB | < 200 MiB",
     );
-    let seconds = |ran: &[Ran]| ran.iter().map(|ran| ran.seconds).collect::<Vec<_>>();
-    let [.., peer] = &ran;
-    for ((way, ran), bytes) in Way::ALL.iter().zip(&ran).zip(bytes) {
-        let ratios = seconds(peer).into_iter().zip(seconds(ran));
-        let peaks = || ran.iter().map(|ran| ran.peak_mib);
-        table.row([
-            way.name().to_owned(),
-            Spread::of(seconds(ran).iter().map(|s| posts as f64 / s), 0).to_string(),
-            Spread::of(ratios.map(|(peer, own)| peer / own), 2).to_string(),
-            (bytes >> 20).to_string(),
-            Spread::of(peaks(), 0).to_string(),
-            met(peaks().all(|mib| mib < MAX_MIB)),
-        ]);
+    for (number, way) in Way::ALL.iter().enumerate() {
+        let per_s = |(ran, _): &(Ran, u64)| posts as f64 / ran.seconds;
+        let (speed, ratio) = (rounds.of(number, per_s, 0), rounds.ratio(number, 3, per_s));
+        let mib = rounds.of(number, |(_, bytes)| (bytes >> 20) as f64, 0);
+        let peak = rounds.of(number, |(ran, _)| ran.peak_mib, 0);
+        let mut peaks = rounds.0.iter().map(|round| round[number].0.peak_mib);
+        let (name, is_met) = (way.name(), met(peaks.all(|mib| mib < MAX_MIB)));
+        table.row(format!(
+            "{name} | {speed} | {ratio} | {mib} | {peak} | {is_met}"
+        ));
     }
     table.print();
     Ok(())
@@ -89,12 +74,13 @@ impl Way {
         }
     }
 
+    /// Writes them to a path; what that took, and the bytes that are there then.
     fn write(
         self,
         program: &Driftline,
         [data, database]: [&Path; 2],
         to: &Path,
-    ) -> Result<Ran, Failure> {
+    ) -> Result<(Ran, u64), Failure> {
         let driftline = |arguments: &[&str]| program.command(data, arguments);
         let shown = to.to_str().ok_or_else(|| Failure::new("an odd path"))?;
         let mut command = match self {
@@ -112,7 +98,11 @@ impl Way {
             Self::Lines | Self::Sqlite3 => command.stdout(File::create(to)?),
             Self::Folder | Self::Parquet => command.stdout(Stdio::null()),
         };
-        process::run(&mut command)
+        let ran = process::run(&mut command)?;
+        let bytes = size(to)?;
+        let _ = fs::remove_dir_all(to);
+        let _ = fs::remove_file(to);
+        Ok((ran, bytes))
     }
 }
 

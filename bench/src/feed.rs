@@ -5,11 +5,7 @@ use std::{
     convert::Infallible,
     net::SocketAddr,
     process,
-    sync::{
-        Arc,
-        atomic::{AtomicUsize, Ordering},
-        mpsc,
-    },
+    sync::{Arc, mpsc},
     thread,
     time::{Duration, Instant},
 };
@@ -24,19 +20,22 @@ use driftline_core::answer::{AnswerHeaders, Listed, Page};
 use driftline_mirror::SourceHealth;
 use driftline_server::testing::{OPERATOR_TOKEN, app};
 use driftline_store::{Store, Target};
+use futures_util::future::try_join_all;
 use tokio::{
     io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader},
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     sync::broadcast,
 };
 
 use crate::{
     Effort, cpu,
     failure::Failure,
+    http,
     ingest::{Intake, add_source, page},
     pages,
+    process::Side,
     rounds::{Pairs, Times},
-    table::{Table, met},
+    table::{self, Table},
 };
 
 /// Measures one follower and many, ours and the peer in turns.
@@ -46,39 +45,28 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
         format!(
             "feed: {POSTS_PER_S} posts/s, each committed alone on SQLite; from the end of a commit to a client"
         ),
-        [
-            "clients",
-            "figure",
-            "Driftline",
-            "bare broadcast",
-            "ratio",
-            "target",
-            "met",
-        ],
+        "clients | figure | Driftline | bare broadcast | ratio | target | met",
     );
     for clients in [1, many] {
-        let measure = |is_ours| measure(is_ours, clients, posts);
-        let pairs = Pairs::measure(effort.rounds(3), || measure(true), || measure(false))?;
-        let mut row = |name: &str, figure: fn(&Figures) -> f64, target: Option<f64>| {
-            let [ours, peer, ratio] = pairs.cells(figure, 2);
-            let median = pairs.ours(figure, 2).median;
-            table.row([
-                clients.to_string(),
-                name.to_owned(),
-                ours,
-                peer,
-                ratio,
-                target.map_or_else(String::new, |most| format!("< {most}")),
-                target.map_or_else(String::new, |most| met(median < most)),
-            ]);
+        let measure = |side| measure(side, clients, posts);
+        let pairs = Pairs::measure(
+            effort.rounds(3),
+            || measure(Side::Driftline),
+            || measure(Side::Bare),
+        )?;
+        let mut row = |name: &str, figure: fn(&Figures) -> f64, target| {
+            table.compare(format!("{clients} | {name}"), &pairs, figure, 2, target);
         };
-        row("p50, ms", |f| f.times.p50, Some(20.0));
-        row("p99, ms", |f| f.times.p99, None);
-        let most = (clients > 1).then_some(30.0);
+        row("p50, ms", |f| f.times.p50, table::Target::Below(20.0));
+        row("p99, ms", |f| f.times.p99, table::Target::Any);
+        let target = match clients {
+            1 => table::Target::Any,
+            _ => table::Target::Below(30.0),
+        };
         row(
             "CPU, % of one core, intake included",
             |f| f.cpu_percent,
-            most,
+            target,
         );
     }
     table.print();
@@ -86,58 +74,55 @@ pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
 }
 
 /// The figures of one round.
-#[derive(Debug, Clone, Copy)]
 struct Figures {
     times: Times,
     cpu_percent: f64,
 }
 
-fn measure(is_ours: bool, clients: usize, count: usize) -> Result<Figures, Failure> {
+fn measure(side: Side, clients: usize, count: usize) -> Result<Figures, Failure> {
     let folder = tempfile::tempdir()?;
     let posts = posts(count)?;
     let store = Store::open(Target::Sqlite {
         path: folder.path().join("bench.db"),
     })?;
-    let mut publisher = match is_ours {
-        true => {
+    let (mut publish, routes): (Publish, Router) = match side {
+        Side::Driftline => {
             let source = add_source(&store)?;
-            let first = &posts[0];
-            let mut intake = Intake::start(&store, source, first.headers.received_at_ms)?;
-            intake.commit(Page {
-                listed: vec![first.listed.clone()],
-                headers: first.headers.clone(),
-                ..Page::default()
-            })?;
-            Publisher::Store(Box::new(intake))
+            let mut intake = Intake::start(&store, source, posts[0].headers.received_at_ms)?;
+            intake.commit(posts[0].page(None))?;
+            let routes = router(app(&store, SourceHealth::default()));
+            let publish =
+                move |post: &Published, before: &Published| intake.commit(post.page(Some(before)));
+            (Box::new(publish), routes)
         }
-        false => Publisher::Broadcast(broadcast::Sender::new(1_024)),
+        Side::Bare => {
+            let lines = broadcast::Sender::new(1_024);
+            let routes = bare(lines.clone());
+            let publish = move |post: &Published, _: &Published| {
+                let _ = lines.send(Arc::from(post.listed.post.raw.as_str()));
+                Ok(())
+            };
+            (Box::new(publish), routes)
+        }
     };
-    let served = match &publisher {
-        Publisher::Store(_) => router(app(&store, SourceHealth::default())),
-        Publisher::Broadcast(lines) => bare(lines.clone()),
-    };
-    let address = serve(served)?;
-    let followers = Followers::start(address, clients, count)?;
-    let (cpu_before, clients_before) = (cpu::of_process(process::id())?, followers.cpu()?);
+    let runtime = http::one_thread()?;
+    let address = http::serve(&runtime, routes)?;
+    let (connected, are_connected) = mpsc::channel();
+    let followers = thread::spawn(move || follow(address, clients, count, &connected));
+    are_connected.recv_timeout(Duration::from_secs(60))?;
+    let cpu_before = cpu::of_process(process::id())?;
     let begin = Instant::now();
     let mut committed = Vec::with_capacity(count);
     for (number, pair) in posts.windows(2).enumerate() {
         let due = begin + Duration::from_secs_f64(number as f64 / POSTS_PER_S);
         thread::sleep(due.saturating_duration_since(Instant::now()));
-        publisher.publish(&pair[1], &pair[0])?;
+        publish(&pair[1], &pair[0])?;
         committed.push(Instant::now());
     }
-    let seen = followers.first_seen()?;
+    let joined = followers.join();
+    let (seen, by_clients) = joined.map_err(|_| Failure::new("a client panicked"))??;
     let seconds = begin.elapsed().as_secs_f64();
     let used = cpu::of_process(process::id())? - cpu_before;
-    let by_clients = followers.cpu()? - clients_before;
-    if seen.len() != committed.len() {
-        return Err(Failure::new(format!(
-            "{} events of {}",
-            seen.len(),
-            committed.len()
-        )));
-    }
     let times = committed.iter().zip(&seen);
     let times = times.map(|(at, seen)| seen.saturating_duration_since(*at));
     store.close_blocking();
@@ -173,26 +158,20 @@ struct Published {
     headers: AnswerHeaders,
 }
 
-enum Publisher {
-    Store(Box<Intake>),
-    Broadcast(broadcast::Sender<Arc<str>>),
-}
-
-impl Publisher {
-    fn publish(&mut self, post: &Published, before: &Published) -> Result<(), Failure> {
-        match self {
-            Self::Store(intake) => intake.commit(Page {
-                listed: vec![post.listed.clone(), before.listed.clone()],
-                headers: post.headers.clone(),
-                ..Page::default()
-            }),
-            Self::Broadcast(lines) => {
-                let _ = lines.send(post.listed.post.raw.as_str().into());
-                Ok(())
-            }
+impl Published {
+    /// A page with the post, and the one before it.
+    fn page(&self, before: Option<&Self>) -> Page {
+        let listed = std::iter::once(self).chain(before);
+        Page {
+            listed: listed.map(|post| post.listed.clone()).collect(),
+            headers: self.headers.clone(),
+            ..Page::default()
         }
     }
 }
+
+/// Publishes a post after the one before it.
+type Publish = Box<dyn FnMut(&Published, &Published) -> Result<(), Failure>>;
 
 /// The peer.
 fn bare(lines: broadcast::Sender<Arc<str>>) -> Router {
@@ -208,116 +187,52 @@ fn bare(lines: broadcast::Sender<Arc<str>>) -> Router {
     Router::new().route(PATH, get(follow))
 }
 
-/// On a thread of its own.
-fn serve(router: Router) -> Result<SocketAddr, Failure> {
-    let (told, address) = mpsc::channel();
-    thread::spawn(move || {
-        let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()
-        else {
-            return;
-        };
-        runtime.block_on(async {
-            if let Ok(listener) = TcpListener::bind(("127.0.0.1", 0)).await
-                && let Ok(address) = listener.local_addr()
-            {
-                let _ = told.send(address);
-                let limits = driftline_api::transport::Limits::default();
-                let _ = driftline_api::transport::serve(
-                    listener,
-                    router,
-                    limits,
-                    std::future::pending(),
-                )
-                .await;
-            }
-        });
-    });
-    Ok(address.recv()?)
+/// Reads so many events as several clients on this thread, once all are connected; when the first client got
+/// each, and the processor time of all.
+fn follow(
+    address: SocketAddr,
+    clients: usize,
+    count: usize,
+    connected: &mpsc::Sender<()>,
+) -> Result<(Vec<Instant>, Duration), Failure> {
+    let mut builder = tokio::runtime::Builder::new_current_thread();
+    let runtime = builder.enable_all().build()?;
+    runtime.block_on(async {
+        let mut streams = try_join_all((0..clients).map(|_| connect(address))).await?;
+        let cpu_before = cpu::of_this_thread()?;
+        let _ = connected.send(());
+        let seen = streams.iter_mut().map(|stream| read(stream, count));
+        let seen = tokio::time::timeout(LIMIT, try_join_all(seen)).await??;
+        let cpu = cpu::of_this_thread()? - cpu_before;
+        Ok((seen.into_iter().next().unwrap_or_default(), cpu))
+    })
 }
 
-/// Clients on a thread of their own, all of which have connected.
-struct Followers {
-    ask_cpu: tokio::sync::mpsc::UnboundedSender<mpsc::Sender<Duration>>,
-    /// When the first of them got each event.
-    seen: mpsc::Receiver<Vec<Instant>>,
-}
-
-impl Followers {
-    fn start(address: SocketAddr, clients: usize, count: usize) -> Result<Self, Failure> {
-        let (ask_cpu, mut asked) = tokio::sync::mpsc::unbounded_channel::<mpsc::Sender<Duration>>();
-        let (tell_seen, seen) = mpsc::channel();
-        let (tell_ready, ready) = mpsc::channel();
-        thread::spawn(move || {
-            let Ok(runtime) = tokio::runtime::Builder::new_current_thread()
-                .enable_all()
-                .build()
-            else {
-                return;
-            };
-            let connected = Arc::new(AtomicUsize::new(0));
-            runtime.block_on(async {
-                for client in 0..clients {
-                    let tell_seen = (client == 0).then(|| tell_seen.clone());
-                    let connected = Arc::clone(&connected);
-                    let tell_ready = tell_ready.clone();
-                    tokio::spawn(async move {
-                        let is_connected = || {
-                            if connected.fetch_add(1, Ordering::Relaxed) + 1 == clients {
-                                let _ = tell_ready.send(());
-                            }
-                        };
-                        if let Ok(times) = follow(address, count, is_connected).await
-                            && let Some(tell_seen) = tell_seen
-                        {
-                            let _ = tell_seen.send(times);
-                        }
-                    });
-                }
-                while let Some(answer) = asked.recv().await {
-                    let _ = answer.send(cpu::of_this_thread().unwrap_or_default());
-                }
-            });
-        });
-        ready.recv_timeout(Duration::from_secs(60))?;
-        Ok(Self { ask_cpu, seen })
+/// A stream of events after its header.
+async fn connect(address: SocketAddr) -> Result<BufReader<TcpStream>, Failure> {
+    let mut stream = TcpStream::connect(address).await?;
+    let request = format!(
+        "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {OPERATOR_TOKEN}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).await?;
+    let mut stream = BufReader::new(stream);
+    let mut line = String::new();
+    while line != "\r\n" {
+        line.clear();
+        if stream.read_line(&mut line).await? == 0 {
+            return Err(Failure::new("the stream has ended"));
+        }
     }
-
-    fn cpu(&self) -> Result<Duration, Failure> {
-        let (told, cpu) = mpsc::channel();
-        let _ = self.ask_cpu.send(told);
-        Ok(cpu.recv_timeout(Duration::from_secs(60))?)
-    }
-
-    fn first_seen(&self) -> Result<Vec<Instant>, Failure> {
-        Ok(self.seen.recv_timeout(Duration::from_secs(60))?)
-    }
+    Ok(stream)
 }
 
 /// Reads so many events, and returns when each came.
-async fn follow(
-    address: SocketAddr,
-    count: usize,
-    is_connected: impl Fn(),
-) -> Result<Vec<Instant>, Failure> {
-    let mut stream = TcpStream::connect(address).await?;
-    let request = format!(
-        "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {}\r\n\r\n",
-        OPERATOR_TOKEN
-    );
-    stream.write_all(request.as_bytes()).await?;
-    let mut reader = BufReader::new(stream);
+async fn read(stream: &mut BufReader<TcpStream>, count: usize) -> Result<Vec<Instant>, Failure> {
     let (mut line, mut times) = (Vec::new(), Vec::with_capacity(count));
-    let mut has_begun = false;
     while times.len() < count {
         line.clear();
-        if reader.read_until(b'\n', &mut line).await? == 0 {
+        if stream.read_until(b'\n', &mut line).await? == 0 {
             return Err(Failure::new("the stream has ended"));
-        }
-        if !has_begun && line == b"\r\n" {
-            has_begun = true;
-            is_connected();
         }
         if line.starts_with(b"event: new") {
             times.push(Instant::now());
@@ -327,4 +242,6 @@ async fn follow(
 }
 
 const PATH: &str = "/api/v1/stream/posts";
+/// Until the last event has come.
+const LIMIT: Duration = Duration::from_secs(120);
 const POSTS_PER_S: f64 = 20.0;

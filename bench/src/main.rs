@@ -8,11 +8,12 @@
 mod backup;
 mod commits;
 mod cpu;
+mod database;
 mod distributed;
 mod export;
 mod failure;
 mod feed;
-mod fetched;
+mod http;
 mod id;
 mod ingest;
 mod load;
@@ -27,6 +28,7 @@ mod sources;
 mod stalls;
 mod table;
 mod tail;
+mod threads;
 mod track;
 mod upstream;
 
@@ -101,8 +103,6 @@ enum Name {
     Backup,
     /// What 200 sources cost, next to a bare loop that stores nothing
     Sources,
-    /// Posts fetched per post stored, in virtual time, next to the clamp of the seed
-    Fetched,
     /// What the timeline machine misses, fetches and delays over whole workloads, in virtual time
     Plan,
     /// Change that goes unseen under the value policy, next to the age table at equal requests, in virtual time
@@ -111,29 +111,20 @@ enum Name {
     Id(Driftline),
     /// Claims and saves of due posts, next to a bare driver
     Refresh(refresh::Options),
-    /// All of them
-    All(AllOptions),
+    /// All of them that need no option
+    All(Driftline),
     /// The process that `sources` measures
     #[command(hide = true)]
     PollSources(sources::ChildOptions),
     /// The process whose memory `home` measures
     #[command(hide = true)]
-    HomeServe(read::home::ChildOptions),
+    HomeServe(read::ChildOptions),
     /// The process that `stalls` ends
     #[command(hide = true)]
     CommitUntilKilled(stalls::ChildOptions),
     /// The process whose memory `refresh` measures
     #[command(hide = true)]
     RefreshMemory(refresh::ChildOptions),
-}
-
-/// What those take that take something.
-#[derive(Debug, Args)]
-struct AllOptions {
-    #[command(flatten)]
-    driftline: Driftline,
-    #[command(flatten)]
-    refresh: refresh::Options,
 }
 
 fn main() -> ExitCode {
@@ -148,18 +139,6 @@ fn main() -> ExitCode {
 }
 
 fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
-    if let Name::PollSources(options) = name {
-        return sources::run_child(options);
-    }
-    if let Name::RefreshMemory(options) = name {
-        return refresh::run_child(options);
-    }
-    if let Name::HomeServe(options) = name {
-        return read::home::run_child(options);
-    }
-    if let Name::CommitUntilKilled(options) = name {
-        return stalls::run_child(options);
-    }
     let (before, times) = (Load::now(), Times::now());
     match name {
         Name::Ingest => ingest::run(effort)?,
@@ -174,30 +153,28 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Track(driftline) => track::run(driftline, effort)?,
         Name::Backup => backup::run(effort)?,
         Name::Sources => sources::run(effort)?,
-        Name::Fetched => fetched::run(effort)?,
         Name::Plan => plan::run(effort),
         Name::Policy(options) => policy::run(options, effort)?,
         Name::Id(driftline) => id::run(driftline, effort)?,
         Name::Refresh(options) => refresh::run(options, effort)?,
-        Name::All(options) => {
+        Name::All(driftline) => {
             ingest::run(effort)?;
             commits::run(effort)?;
             read::run(effort)?;
             feed::run(effort)?;
-            tail::run(&options.driftline, effort)?;
-            export::run(&options.driftline, effort)?;
-            track::run(&options.driftline, effort)?;
+            tail::run(driftline, effort)?;
+            export::run(driftline, effort)?;
+            track::run(driftline, effort)?;
             backup::run(effort)?;
             sources::run(effort)?;
-            fetched::run(effort)?;
             policy::run(&policy::Options::default(), effort)?;
-            id::run(&options.driftline, effort)?;
-            refresh::run(&options.refresh, effort)?;
+            id::run(driftline, effort)?;
+            refresh::run(&refresh::Options::default(), effort)?;
         }
-        Name::PollSources(_)
-        | Name::RefreshMemory(_)
-        | Name::HomeServe(_)
-        | Name::CommitUntilKilled(_) => {}
+        Name::PollSources(options) => return sources::run_child(options),
+        Name::RefreshMemory(options) => return refresh::run_child(options),
+        Name::HomeServe(options) => return read::run_child(options),
+        Name::CommitUntilKilled(options) => return stalls::run_child(options),
     }
     println!(
         "load average: {before} before, {} after; stolen by the host: {:.1} %",

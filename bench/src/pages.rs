@@ -63,7 +63,7 @@ fn body(statuses: &mut [Status]) -> Vec<u8> {
 }
 
 /// The JSON of a post with a text that brings it to between 2 and 3 kB.
-pub(crate) fn padded(status: &mut Status) -> String {
+fn padded(status: &mut Status) -> String {
     let spread: usize = status.id.as_str().bytes().map(usize::from).sum();
     let size = 2_000 + (spread * 37) % 1_000;
     let json = status.to_json();

@@ -56,18 +56,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
             "policy: {posts_per_hour} new posts/h for 30 days after 30 days read at the start, \
              batches of {batch}, {seeds} seeds"
         ),
-        [
-            "scenario",
-            "refreshes/post",
-            "policy",
-            "unseen change, hours",
-            "÷ age table",
-            "refreshes",
-            "÷ age table",
-            "longest wait, d",
-            "target",
-            "met",
-        ],
+        "scenario | refreshes/post | policy | unseen change, hours | ÷ age table | refreshes | ÷ age table | longest wait, d | target | met",
     );
     for scenario in &scenarios {
         // By budget, of each seed.
@@ -95,39 +84,30 @@ fn row(
     baseline: Baseline,
     outcomes: &[&PolicyOutcome],
     tables: &[&PolicyOutcome],
-) -> [String; 10] {
+) -> String {
     let of = |figure: &dyn Fn(&PolicyOutcome) -> f64, digits| {
-        Spread::of(outcomes.iter().map(|it| figure(it)), digits).to_string()
+        Spread::of(outcomes.iter().map(|it| figure(it)), digits)
     };
     let ratios = |figure: fn(&PolicyOutcome) -> f64| {
         let both = outcomes.iter().zip(tables);
-        let ratios: Vec<f64> = both.map(|(it, table)| figure(it) / figure(table)).collect();
-        ratios
+        both.map(move |(it, table)| figure(it) / figure(table))
     };
-    let unseen = ratios(|it| it.unseen_h);
+    let unseen = Spread::of(ratios(|it| it.unseen_h), 2);
     let is_target = baseline == Baseline::Value && BUDGETS.contains(&budget);
-    let is_met = Spread::of(unseen.iter().copied(), 2).median <= TARGET
-        && unseen.iter().all(|ratio| *ratio <= 1.0);
-    [
-        scenario.name.to_owned(),
-        budget.to_string(),
-        baseline.name().to_owned(),
+    let is_met = unseen.median <= TARGET && ratios(|it| it.unseen_h).all(|ratio| ratio <= 1.0);
+    let target = match is_target {
+        true => format!("<= {TARGET}, none > 1 | {}", met(is_met)),
+        false => "|".to_owned(),
+    };
+    format!(
+        "{} | {budget} | {} | {} | {unseen} | {} | {} | {} | {target}",
+        scenario.name,
+        baseline.name(),
         of(&|it| it.unseen_h, 0),
-        Spread::of(unseen, 2).to_string(),
         of(&|it| it.refreshes as f64, 0),
-        Spread::of(ratios(|it| it.refreshes as f64), 3).to_string(),
-        of(&|it| it.longest_ms as f64 / DAY_MS, 1),
-        if is_target {
-            format!("<= {TARGET}, none > 1")
-        } else {
-            String::new()
-        },
-        if is_target {
-            met(is_met)
-        } else {
-            String::new()
-        },
-    ]
+        Spread::of(ratios(|it| it.refreshes as f64), 3),
+        of(&|it| it.longest_ms as f64 / DAY_MS, 1)
+    )
 }
 
 const POSTS_PER_HOUR: f64 = 20.0;

@@ -2,14 +2,14 @@
 
 use std::{
     env, fs,
-    io::{BufRead as _, BufReader},
+    io::{self, BufRead as _, BufReader, Read as _},
     path::{Path, PathBuf},
     process::{Child, ChildStdout, Command, Stdio},
     thread::sleep,
     time::{Duration, Instant},
 };
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use crate::failure::Failure;
 
@@ -28,6 +28,24 @@ impl Driftline {
         command.args(["--quiet", "--data"]).arg(data);
         command.args(arguments).stdin(Stdio::null());
         command
+    }
+}
+
+/// The two sides of a comparison, each in a process of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Side {
+    Driftline,
+    /// Its peer.
+    Bare,
+}
+
+impl Side {
+    /// Its name on the command line.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Driftline => "driftline",
+            Self::Bare => "bare",
+        }
     }
 }
 
@@ -60,6 +78,8 @@ impl Process {
     /// Starts this program with other arguments; it is to end with its standard input.
     pub(crate) fn start_own(arguments: &[&str]) -> Result<Self, Failure> {
         let mut command = Command::new(env::current_exe()?);
+        // The token of the sources that it polls.
+        command.env(TOKEN_VARIABLE, "bench");
         Self::start(command.args(arguments).stdin(Stdio::piped()))
     }
 
@@ -111,6 +131,12 @@ impl Drop for Process {
         // It may have ended already.
         let _ = self.kill();
     }
+}
+
+/// Waits until the standard input of this program ends.
+pub(crate) fn until_input_ends() -> Result<(), Failure> {
+    io::stdin().read_to_end(&mut Vec::new())?;
+    Ok(())
 }
 
 /// Resident memory, MB.
@@ -168,6 +194,9 @@ pub(crate) fn run(command: &mut Command) -> Result<Ran, Failure> {
         false => Err(Failure::new(format!("{command:?} ended with {ended}"))),
     }
 }
+
+/// The variable with the token of sources.
+pub(crate) const TOKEN_VARIABLE: &str = "DRIFTLINE_BENCH_TOKEN";
 
 /// A folder on a disk: the system's temporary files may be kept in memory.
 pub(crate) fn disk() -> PathBuf {

@@ -45,16 +45,14 @@ impl fmt::Display for Spread {
     }
 }
 
-/// Figures of Driftline and of its peer, a pair a round.
+/// Figures of several ways to do one thing, one of each way a round.
 #[derive(Debug)]
-pub(crate) struct Pairs<T>(Vec<[T; 2]>);
+pub(crate) struct Rounds<T, const N: usize>(pub(crate) Vec<[T; N]>);
+
+/// Figures of Driftline and of its peer.
+pub(crate) type Pairs<T> = Rounds<T, 2>;
 
 impl<T> Pairs<T> {
-    /// No round yet.
-    pub(crate) const fn new() -> Self {
-        Self(Vec::new())
-    }
-
     /// Measures both in each round, and takes turns in who comes first.
     pub(crate) fn measure(
         rounds: usize,
@@ -63,58 +61,50 @@ impl<T> Pairs<T> {
     ) -> Result<Self, Failure> {
         let mut pairs = Self::new();
         for _ in 0..rounds {
-            pairs.round(&mut ours, &mut peer)?;
+            pairs.round([0, 1], |side| match side {
+                0 => ours(),
+                _ => peer(),
+            })?;
         }
         Ok(pairs)
     }
+}
 
-    /// Measures one round.
-    pub(crate) fn round(
+impl<T, const N: usize> Rounds<T, N> {
+    /// No round yet.
+    pub(crate) const fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    /// Measures each way once, and takes turns in which comes first.
+    pub(crate) fn round<W>(
         &mut self,
-        ours: impl FnOnce() -> Result<T, Failure>,
-        peer: impl FnOnce() -> Result<T, Failure>,
+        ways: [W; N],
+        measure: impl FnMut(W) -> Result<T, Failure>,
     ) -> Result<(), Failure> {
-        self.0.push(match self.0.len() % 2 {
-            0 => [ours()?, peer()?],
-            _ => {
-                let peer = peer()?;
-                [ours()?, peer]
-            }
-        });
+        let is_turned = self.0.len() % 2 == 1;
+        let mut ways = Vec::from(ways);
+        if is_turned {
+            ways.reverse();
+        }
+        let figures = ways.into_iter().map(measure);
+        let mut figures: Vec<T> = figures.collect::<Result<_, _>>()?;
+        if is_turned {
+            figures.reverse();
+        }
+        self.0.extend(<[T; N]>::try_from(figures));
         Ok(())
     }
 
-    /// Driftline's figure of each round.
-    pub(crate) fn all_ours(&mut self) -> impl Iterator<Item = &mut T> {
-        self.0.iter_mut().map(|[ours, _]| ours)
+    /// A figure of one way.
+    pub(crate) fn of(&self, way: usize, figure: impl Fn(&T) -> f64, digits: usize) -> Spread {
+        Spread::of(self.0.iter().map(|round| figure(&round[way])), digits)
     }
 
-    /// A figure of Driftline.
-    pub(crate) fn ours(&self, figure: impl Fn(&T) -> f64, digits: usize) -> Spread {
-        Spread::of(self.0.iter().map(|[ours, _]| figure(ours)), digits)
-    }
-
-    /// A figure of the peer.
-    pub(crate) fn peer(&self, figure: impl Fn(&T) -> f64, digits: usize) -> Spread {
-        Spread::of(self.0.iter().map(|[_, peer]| figure(peer)), digits)
-    }
-
-    /// Driftline's figure by the peer's of the same round.
-    pub(crate) fn ratio(&self, figure: impl Fn(&T) -> f64) -> Spread {
-        let ratios = self
-            .0
-            .iter()
-            .map(|[ours, peer]| figure(ours) / figure(peer));
-        Spread::of(ratios, 2)
-    }
-
-    /// The cells of a figure: Driftline's, the peer's, and the ratio.
-    pub(crate) fn cells(&self, figure: impl Fn(&T) -> f64, digits: usize) -> [String; 3] {
-        [
-            self.ours(&figure, digits).to_string(),
-            self.peer(&figure, digits).to_string(),
-            self.ratio(&figure).to_string(),
-        ]
+    /// A way's figure by that of another in the same round.
+    pub(crate) fn ratio(&self, way: usize, to: usize, figure: impl Fn(&T) -> f64) -> Spread {
+        let ratio = |round: &[T; N]| figure(&round[way]) / figure(&round[to]);
+        Spread::of(self.0.iter().map(ratio), 2)
     }
 }
 

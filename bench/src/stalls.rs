@@ -15,18 +15,21 @@ use std::{
 use clap::Args;
 use driftline_db::testing::{Cluster, Link};
 use driftline_store::{
-    SecretUrl, Store, Target, distribution,
+    Store, Viewer,
     timeline::{self, Range},
 };
 
 use crate::{
     Effort,
+    database::postgres_target,
+    distributed::distribute,
     failure::Failure,
-    ingest::{Intake, add_source_of, page},
+    ingest::{Intake, page},
     pages::{self, RawPage},
     process::Process,
-    rounds::Spread,
+    rounds::Rounds,
     table::Table,
+    threads,
 };
 
 /// What it takes.
@@ -64,67 +67,51 @@ enum End {
 
 /// Measures each part in each round.
 pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
-    let (_own, url) = match &options.database_url {
-        Some(url) => (None, url.clone()),
-        None => {
-            let cluster = Cluster::start()?;
-            let url = cluster.url().to_owned();
-            (Some(cluster), url)
-        }
+    let own = match &options.database_url {
+        Some(_) => None,
+        None => Some(Cluster::start()?),
     };
+    let own_url = own.as_ref().map_or("", Cluster::url);
+    let url = options.database_url.as_deref().unwrap_or(own_url);
     let pages = pages::forward(PAGES * u64::from(pages::LIMIT))?;
-    let mut readable = (Vec::new(), Vec::new());
-    let mut stalls = [(End::Killed, Vec::new()), (End::Vanished, Vec::new())];
+    let mut rounds: Rounds<[f64; 2], 3> = Rounds::new();
     for round in 0..effort.rounds(9) {
-        let schema = |part: &str| format!("stalls_{}_{part}_{round}", std::process::id());
-        let open = |schema: &str| -> Result<Store, Failure> {
-            let store = Store::open(target(&url, schema))?;
+        let parts = [
+            (None, "readable"),
+            (Some(End::Killed), "killed"),
+            (Some(End::Vanished), "vanished"),
+        ];
+        rounds.round(parts, |(end, part)| {
+            let schema = format!("stalls_{}_{part}_{round}", std::process::id());
+            let target = postgres_target(url, Some(schema.clone()));
             if options.database_url.is_some() && !options.plain {
-                let done = distribution::distribute(&store, options.shards, |_| ());
-                done.map_err(|error| Failure::new(error.to_string()))?;
-                store.close_blocking();
-                return Ok(Store::open(target(&url, schema))?);
+                distribute(&target, options.shards)?;
             }
-            Ok(store)
-        };
-        let (waited, longest) = until_readable(&open(&schema("readable"))?, &pages)?;
-        readable.0.push(waited);
-        readable.1.push(longest);
-        for (end, figures) in &mut stalls {
-            let part = match end {
-                End::Killed => "killed",
-                End::Vanished => "vanished",
+            let store = Store::open(target)?;
+            let namespace = options.namespace.as_deref();
+            let figures = match end {
+                None => until_readable(&store, &pages),
+                Some(end) => stall(&store, end, (url, &schema), namespace, &pages),
             };
-            let store = open(&schema(part))?;
-            figures.push(stall(
-                &store,
-                *end,
-                (&url, &schema(part)),
-                options.namespace.as_deref(),
-                &pages,
-            )?);
             store.close_blocking();
-        }
+            figures
+        })?;
     }
     let mut table = Table::new(
         format!("stalls: {WRITERS} writers of {} posts a page", pages::LIMIT),
-        ["what", "seconds", "longest commit meanwhile, or before"],
+        "what | seconds | longest commit meanwhile, or before",
     );
-    table.row([
-        "from a commit to its first page of the public timeline, at most".to_owned(),
-        Spread::of(readable.0, 4).to_string(),
-        Spread::of(readable.1, 4).to_string(),
-    ]);
-    for (end, figures) in stalls {
-        let what = match end {
-            End::Killed => "longest commit of the others after a SIGKILL",
-            End::Vanished => "longest commit of the others after the machine vanished",
-        };
-        table.row([
-            what.to_owned(),
-            Spread::of(figures.iter().map(|stall| stall.after), 2).to_string(),
-            Spread::of(figures.iter().map(|stall| stall.before), 2).to_string(),
-        ]);
+    let what = [
+        (
+            "from a commit to its first page of the public timeline, at most",
+            4,
+        ),
+        ("longest commit of the others after a SIGKILL", 2),
+        ("longest commit of the others after the machine vanished", 2),
+    ];
+    for (part, (what, digits)) in what.iter().enumerate() {
+        let [figure, other] = [0, 1].map(|of| rounds.of(part, |figures| figures[of], *digits));
+        table.row(format!("{what} | {figure} | {other}"));
     }
     table.print();
     Ok(())
@@ -133,27 +120,14 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
 /// Commits pages of one instance, shared with others, until it is ended.
 pub(crate) fn run_child(options: &ChildOptions) -> Result<(), Failure> {
     let pages = pages::forward(PAGES * u64::from(pages::LIMIT))?;
-    let store = Store::open(target(&options.url, &options.schema))?;
+    let store = Store::open(postgres_target(&options.url, Some(options.schema.clone())))?;
     let mut intakes = intakes(&store, "child", |_| "shared".to_owned(), &pages)?;
     println!("ready");
-    thread::scope(|scope| {
-        for intake in &mut intakes {
-            scope.spawn(|| -> Result<(), Failure> {
-                for raw in pages.iter().cycle() {
-                    intake.commit(page(raw)?)?;
-                }
-                Ok(())
-            });
-        }
-    });
-    Err(Failure::new("the commits ended"))
-}
-
-fn target(url: &str, schema: &str) -> Target {
-    Target::Postgres {
-        url: SecretUrl::new(url),
-        schema: Some(schema.to_owned()),
-    }
+    threads::each(&mut intakes, |intake| {
+        let mut pages = pages.iter().cycle();
+        pages.try_for_each(|raw| intake.commit(page(raw)?))
+    })
+    .map(drop)
 }
 
 fn intakes(
@@ -162,66 +136,56 @@ fn intakes(
     host: impl Fn(usize) -> String,
     pages: &[RawPage],
 ) -> Result<Vec<Intake>, Failure> {
-    let first_ms = pages.first().map_or(0, |page| page.at_ms);
-    let intakes = (0..WRITERS).map(|number| {
-        let origin = format!("https://{}.example", host(number));
-        let source = add_source_of(store, &format!("{name}-{number}"), &origin)?;
-        Intake::start(store, source, first_ms)
-    });
+    let intakes = (0..WRITERS)
+        .map(|number| Intake::of_host(store, &format!("{name}-{number}"), &host(number), pages));
     intakes.collect()
 }
 
 /// The longest time from the end of a commit to the start of the read that shows its posts, and the longest
 /// commit, in seconds.
-fn until_readable(store: &Store, pages: &[RawPage]) -> Result<(f64, f64), Failure> {
+fn until_readable(store: &Store, pages: &[RawPage]) -> Result<[f64; 2], Failure> {
     let mut intakes = intakes(store, "own", |number| format!("own-{number}"), pages)?;
-    let longest = Mutex::new((0.0_f64, 0.0_f64));
-    thread::scope(|scope| {
-        let writing: Vec<_> = intakes
-            .iter_mut()
-            .map(|intake| {
-                let longest = &longest;
-                scope.spawn(move || -> Result<(), Failure> {
-                    for raw in pages.iter().take(READABLE_PAGES) {
-                        let newest = newest_of(raw)?;
-                        let origin = intake.source();
-                        let begun = Instant::now();
-                        intake.commit(page(raw)?)?;
-                        let committed = Instant::now();
-                        let waited = loop {
-                            let looked = committed.elapsed();
-                            let range = Range {
-                                limit: WRITERS as u16 * 3 * pages::LIMIT,
-                                ..Range::default()
-                            };
-                            let shown = store.read_blocking(move |tx| {
-                                timeline::public(tx, &range, driftline_store::Viewer::Anonymous)
-                            })?;
-                            if shown.iter().any(|post| {
-                                post.upstream_id == newest && post.instance == origin.instance
-                            }) {
-                                break looked;
-                            }
-                            if looked > READABLE_AT_MOST {
-                                return Err(Failure::new("a committed post is not shown"));
-                            }
-                        };
-                        if let Ok(mut longest) = longest.lock() {
-                            let commit = committed - begun;
-                            longest.0 = longest.0.max(waited.as_secs_f64());
-                            longest.1 = longest.1.max(commit.as_secs_f64());
-                        }
-                    }
-                    Ok(())
-                })
-            })
-            .collect();
-        join(writing)
+    let times = Mutex::new(Vec::new());
+    threads::each(&mut intakes, |intake| {
+        for raw in pages.iter().take(READABLE_PAGES) {
+            let newest = newest_of(raw)?;
+            let instance = intake.source.instance;
+            let begun = Instant::now();
+            intake.commit(page(raw)?)?;
+            let committed = Instant::now();
+            let waited = loop {
+                let looked = committed.elapsed();
+                let range = Range {
+                    limit: WRITERS as u16 * 3 * pages::LIMIT,
+                    ..Range::default()
+                };
+                let shown = store
+                    .read_blocking(move |tx| timeline::public(tx, &range, Viewer::Anonymous))?;
+                let mut shown = shown.iter().filter(|post| post.upstream_id == newest);
+                if shown.any(|post| post.instance == instance) {
+                    break looked;
+                }
+                if looked > READABLE_AT_MOST {
+                    return Err(Failure::new("a committed post is not shown"));
+                }
+            };
+            note(&times, [waited, committed - begun]);
+        }
+        Ok(())
     })?;
-    store.clone().close_blocking();
-    longest
-        .into_inner()
-        .map_err(|_| Failure::new("a writer panicked"))
+    let times = times.into_inner().unwrap_or_default();
+    Ok([0, 1].map(|of| longest(times.iter().map(|times: &[Duration; 2]| times[of]))))
+}
+
+fn note<T>(all: &Mutex<Vec<T>>, one: T) {
+    if let Ok(mut all) = all.lock() {
+        all.push(one);
+    }
+}
+
+/// In seconds.
+fn longest(times: impl Iterator<Item = Duration>) -> f64 {
+    times.max().unwrap_or_default().as_secs_f64()
 }
 
 fn newest_of(raw: &RawPage) -> Result<String, Failure> {
@@ -231,20 +195,15 @@ fn newest_of(raw: &RawPage) -> Result<String, Failure> {
         .ok_or_else(|| Failure::new("a page without posts"))
 }
 
-/// The longest commit before the end of the other process, and after it, in seconds.
-struct Stall {
-    before: f64,
-    after: f64,
-}
-
-/// Half of the writers share an instance with those of the process that ends.
+/// The longest commit after the end of the other process, and before it, in seconds. Half of the writers share an
+/// instance with those of the process that ends.
 fn stall(
     store: &Store,
     end: End,
     (url, schema): (&str, &str),
     namespace: Option<&[String]>,
     pages: &[RawPage],
-) -> Result<Stall, Failure> {
+) -> Result<[f64; 2], Failure> {
     let link = Link::delayed(url, Duration::ZERO)?;
     let namespace = namespace.filter(|_| end == End::Vanished);
     let host = |number: usize| match number % 2 {
@@ -253,32 +212,27 @@ fn stall(
     };
     let mut intakes = intakes(store, "parent", host, pages)?;
     let mut other = match (end, namespace) {
-        (End::Killed, _) => start_other(url, schema, None)?,
         (End::Vanished, None) => start_other(link.url(), schema, None)?,
-        (End::Vanished, Some(namespace)) => start_other(url, schema, Some(namespace))?,
+        _ => start_other(url, schema, namespace)?,
     };
     let is_over = AtomicBool::new(false);
     let commits = Mutex::new(Vec::new());
     let ended = thread::scope(|scope| {
-        let writing: Vec<_> = intakes
-            .iter_mut()
-            .map(|intake| {
-                let (is_over, commits) = (&is_over, &commits);
-                scope.spawn(move || -> Result<(), Failure> {
-                    for raw in pages.iter().cycle() {
-                        if is_over.load(Ordering::Relaxed) {
-                            break;
-                        }
+        let writing = scope.spawn(|| {
+            threads::each(&mut intakes, |intake| {
+                let goes_on = |_: &_| !is_over.load(Ordering::Relaxed);
+                pages
+                    .iter()
+                    .cycle()
+                    .take_while(goes_on)
+                    .try_for_each(|raw| {
                         let begun = Instant::now();
                         intake.commit(page(raw)?)?;
-                        if let Ok(mut commits) = commits.lock() {
-                            commits.push((begun, Instant::now()));
-                        }
-                    }
-                    Ok(())
-                })
+                        note(&commits, (begun, Instant::now()));
+                        Ok(())
+                    })
             })
-            .collect();
+        });
         thread::sleep(RUN_BEFORE);
         let ended = Instant::now();
         match (end, namespace) {
@@ -295,28 +249,14 @@ fn stall(
         if let Some([_, _, interface]) = namespace {
             interface_is(interface, "up")?;
         }
-        join(writing).and(outcome).map(|()| ended)
-    })?;
-    let commits = commits
-        .into_inner()
-        .map_err(|_| Failure::new("a writer panicked"))?;
-    let longest = |of: &dyn Fn(&(Instant, Instant)) -> bool| {
-        let of = commits.iter().filter(|commit| of(commit));
-        of.map(|(begun, done)| (*done - *begun).as_secs_f64())
-            .fold(0.0, f64::max)
-    };
-    Ok(Stall {
-        before: longest(&|(_, done)| *done < ended),
-        after: longest(&|(_, done)| *done >= ended),
-    })
-}
-
-fn join(writing: Vec<thread::ScopedJoinHandle<'_, Result<(), Failure>>>) -> Result<(), Failure> {
-    writing.into_iter().try_for_each(|writer| {
-        writer
+        writing
             .join()
-            .unwrap_or_else(|_| Err(Failure::new("a writer panicked")))
-    })
+            .map_err(|_| Failure::new("a writer panicked"))??;
+        outcome.map(|()| ended)
+    })?;
+    let commits: Vec<(Instant, Instant)> = commits.into_inner().unwrap_or_default();
+    let (after, before): (Vec<_>, Vec<_>) = commits.iter().partition(|(_, done)| *done >= ended);
+    Ok([after, before].map(|of| longest(of.iter().map(|(begun, done)| *done - *begun))))
 }
 
 fn interface_is(interface: &str, state: &str) -> Result<(), Failure> {

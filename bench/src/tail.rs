@@ -1,73 +1,45 @@
 //! `tail`: from an answer of an upstream to the line that the program prints of its post, next to a client
 //! of the same server's events.
 
-use std::{
-    io::{BufRead, BufReader, Write as _},
-    net::TcpStream,
-    process::Stdio,
-    sync::mpsc,
-    thread,
-    time::Duration,
-};
+use std::{io::BufRead, process::Stdio, sync::mpsc, thread, time::Duration};
 
 use driftline_sim::{
     WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
 use jiff::Timestamp;
-use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{
     Effort,
     failure::Failure,
+    http::Connection,
     process::{self, Driftline, Process, disk},
-    rounds::{Spread, Times},
+    rounds::{Pairs, Times},
     table::{Table, met},
 };
 
 /// Measures both ways in the same rounds.
 pub(crate) fn run(driftline: &Driftline, effort: Effort) -> Result<(), Failure> {
     let posts = if effort.quick { 20 } else { 400 };
-    let mut ways = [Way::new("driftline --json tail"), Way::new(PATH)];
+    let mut rounds = Pairs::new();
     for seed in 0..effort.rounds(5) {
-        for (way, times) in ways.iter_mut().zip(measure(driftline, seed as u64, posts)?) {
-            let times = Times::of(times);
-            way.p50_ms.push(times.p50);
-            way.p99_ms.push(times.p99);
-        }
+        let times = measure(driftline, seed as u64, posts)?;
+        rounds.0.push(times.map(Times::of));
     }
     let mut table = Table::new(
         format!(
             "tail: {posts} posts, about {POSTS_PER_S} a second, by `driftline serve` with a database file; from the answer that shows a post to the client, the commit included"
         ),
-        ["client", "p50, ms", "p99, ms", "p50 < 20 ms"],
+        "client | p50, ms | p99, ms | p50 < 20 ms",
     );
-    for way in ways {
-        table.row([
-            way.name.to_owned(),
-            Spread::of(way.p50_ms.iter().copied(), 1).to_string(),
-            Spread::of(way.p99_ms.iter().copied(), 1).to_string(),
-            met(way.p50_ms.iter().all(|ms| *ms < 20.0)),
-        ]);
+    for (way, name) in ["driftline --json tail", PATH].iter().enumerate() {
+        let (p50, p99) = (rounds.of(way, |t| t.p50, 1), rounds.of(way, |t| t.p99, 1));
+        let is_met = met(rounds.0.iter().all(|round| round[way].p50 < 20.0));
+        table.row(format!("{name} | {p50} | {p99} | {is_met}"));
     }
     table.print();
     Ok(())
-}
-
-struct Way {
-    name: &'static str,
-    p50_ms: Vec<f64>,
-    p99_ms: Vec<f64>,
-}
-
-impl Way {
-    const fn new(name: &'static str) -> Self {
-        Self {
-            name,
-            p50_ms: Vec::new(),
-            p99_ms: Vec::new(),
-        }
-    }
 }
 
 /// Of each post, for the program and for the client.
@@ -86,21 +58,16 @@ fn measure(program: &Driftline, seed: u64, posts: usize) -> Result<[Vec<Duration
     };
     let serve = ["serve", "--listen", "127.0.0.1:0", "--allow-private"];
     let mut server = Process::start(&mut driftline(&serve))?;
-    let Listening { listening } = serde_json::from_str(&server.line()?)?;
+    let listening: Value = serde_json::from_str(&server.line()?)?;
+    let address = listening["listening"].as_str().unwrap_or_default();
+    let address = address.trim_start_matches("http://").trim_end_matches('/');
     let url = upstream.url();
     let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
     process::run(driftline(&add).stdout(Stdio::null()))?;
-    let address = listening
-        .trim_start_matches("http://")
-        .trim_end_matches('/');
-    let mut events = TcpStream::connect(address)?;
+    let mut events = Connection::open(address.parse()?)?;
     let token = std::fs::read_to_string(folder.path().join("operator.token"))?;
-    let token = token.trim();
-    write!(
-        events,
-        "GET {PATH} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
-    )?;
-    events.set_read_timeout(Some(LIMIT))?;
+    events.send(&format!("GET {PATH}"), Some(token.trim()), "")?;
+    events.answers.get_ref().set_read_timeout(Some(LIMIT))?;
     let mut tail = Process::start(&mut driftline(&["tail"]))?;
     // Reads of a pipe have no time limit: its end is waited for here.
     let (told, of_tail) = mpsc::channel();
@@ -109,7 +76,7 @@ fn measure(program: &Driftline, seed: u64, posts: usize) -> Result<[Vec<Duration
         drop(tail);
         let _ = told.send(read);
     });
-    let of_events = delays(BufReader::new(events), posts)?;
+    let of_events = delays(events.answers, posts)?;
     let of_tail = of_tail.recv_timeout(LIMIT)??;
     Ok([of_tail, of_events])
 }
@@ -121,10 +88,11 @@ fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<Duration>, Failure> {
         let line = line?;
         let now = Timestamp::now();
         let data = line.strip_prefix("data:").unwrap_or(&line);
-        let Ok(told) = serde_json::from_str::<Told>(data) else {
+        let post = serde_json::from_str::<Value>(data).unwrap_or_default();
+        let Some(arrived_at_ms) = post["post"]["arrived_at_ms"].as_i64() else {
             continue;
         };
-        let arrived = Timestamp::from_millisecond(told.post.arrived_at_ms)?;
+        let arrived = Timestamp::from_millisecond(arrived_at_ms)?;
         let delay = now.duration_since(arrived);
         delays.push(Duration::try_from(delay).unwrap_or_default());
         if delays.len() == posts {
@@ -132,21 +100,6 @@ fn delays(lines: impl BufRead, posts: usize) -> Result<Vec<Duration>, Failure> {
         }
     }
     Err(Failure::new("the posts end early"))
-}
-
-#[derive(Deserialize)]
-struct Listening {
-    listening: String,
-}
-
-#[derive(Deserialize)]
-struct Told {
-    post: Post,
-}
-
-#[derive(Deserialize)]
-struct Post {
-    arrived_at_ms: i64,
 }
 
 const PATH: &str = "/api/v1/stream/posts";

@@ -1,29 +1,25 @@
 //! A server that has every post that it is asked for.
 
 use std::{
-    collections::BTreeMap,
+    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
-        mpsc,
     },
-    thread,
 };
 
 use axum::{
     Router,
-    extract::{Path, RawQuery, State},
-    http::{HeaderMap, HeaderValue, StatusCode, header::CONTENT_TYPE},
+    extract::{Path, RawQuery},
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
     routing::get,
 };
-use driftline_core::answer::PageRequest;
-use driftline_sim::{World, WorldConfig};
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
-use tokio::{net::TcpListener, sync::oneshot};
+use tokio::runtime::Runtime;
 
-use crate::{failure::Failure, pages};
+use crate::{failure::Failure, http, pages};
 
 /// What it speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,6 +44,16 @@ impl Kind {
         }
     }
 
+    /// The target of a request for posts.
+    pub(crate) fn target(self, ids: &[u64]) -> String {
+        let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+        match self {
+            Self::Single => format!("/api/v1/statuses/{}", ids.concat()),
+            Self::Mastodon => format!("/api/v1/statuses?id[]={}", ids.join("&id[]=")),
+            Self::X => format!("/2/tweets?ids={}", ids.join(",")),
+        }
+    }
+
     /// Its name on the command line.
     pub(crate) const fn api(self) -> &'static str {
         match self {
@@ -57,7 +63,7 @@ impl Kind {
     }
 
     /// The posts of an answer, each with its ID.
-    pub(crate) fn posts(self, answer: &str) -> Result<Vec<(u64, String)>, Failure> {
+    pub(crate) fn posts(self, answer: &[u8]) -> Result<Vec<(u64, String)>, Failure> {
         #[derive(Deserialize)]
         struct Several<'a> {
             #[serde(borrow)]
@@ -68,9 +74,9 @@ impl Kind {
             id: &'a str,
         }
         let posts: Vec<&RawValue> = match self {
-            Self::Single => vec![serde_json::from_str(answer)?],
-            Self::Mastodon => serde_json::from_str(answer)?,
-            Self::X => serde_json::from_str::<Several<'_>>(answer)?.data,
+            Self::Single => vec![serde_json::from_slice(answer)?],
+            Self::Mastodon => serde_json::from_slice(answer)?,
+            Self::X => serde_json::from_slice::<Several<'_>>(answer)?.data,
         };
         let named = posts.into_iter().map(|post| {
             let named: Named<'_> = serde_json::from_str(post.get())?;
@@ -82,142 +88,72 @@ impl Kind {
 
 /// The server, on a thread of its own.
 pub(crate) struct Upstream {
-    kind: Kind,
-    url: String,
+    pub(crate) address: SocketAddr,
     requests: Arc<AtomicU64>,
-    _stop: oneshot::Sender<()>,
+    _runtime: Runtime,
 }
 
 impl Upstream {
     pub(crate) fn start(kind: Kind) -> Result<Self, Failure> {
         let requests = Arc::new(AtomicU64::new(0));
-        let shown = Arc::new(Shown {
-            kind,
-            requests: Arc::clone(&requests),
-            status: Template::status()?,
-        });
-        let (stop, stopped) = oneshot::channel();
-        let (address, started) = mpsc::channel();
-        let runtime = tokio::runtime::Builder::new_current_thread()
-            .enable_all()
-            .build()?;
-        thread::spawn(move || {
-            runtime.block_on(async move {
-                let listener = TcpListener::bind("127.0.0.1:0").await?;
-                let _ = address.send(listener.local_addr()?);
-                let serving = axum::serve(listener, router(shown));
-                let until = async {
-                    let _ = stopped.await;
-                };
-                serving.with_graceful_shutdown(until).await
-            })
-        });
-        let address = started.recv().map_err(|_| Failure::new("no server"))?;
+        let status = template()?;
+        let count = Arc::clone(&requests);
+        // A post's JSON is cut where its ID was.
+        let answer = move |ids: &[&str], [open, close]: [&str; 2]| {
+            count.fetch_add(1, Ordering::Relaxed);
+            let statuses: Vec<String> = ids.iter().map(|id| status.join(id)).collect();
+            json_of(format!("{open}{}{close}", statuses.join(",")))
+        };
+        let (single, count) = (answer.clone(), Arc::clone(&requests));
+        let several = async move |RawQuery(query): RawQuery| {
+            let query = query.unwrap_or_default();
+            let ids: Vec<&str> = query.split(['&', '=']).skip(1).step_by(2).collect();
+            match kind {
+                Kind::Single => StatusCode::NOT_FOUND.into_response(),
+                _ => answer(&ids, ["[", "]"]),
+            }
+        };
+        let tweets = async move |RawQuery(query): RawQuery| {
+            count.fetch_add(1, Ordering::Relaxed);
+            json_of(tweets(&query.unwrap_or_default()))
+        };
+        let routes = Router::new()
+            .route("/api/v1/statuses", get(several))
+            .route(
+                "/api/v1/statuses/{id}",
+                get(async move |Path(id): Path<String>| single(&[&id], ["", ""])),
+            )
+            .route("/2/tweets", get(tweets));
+        let runtime = http::one_thread()?;
         Ok(Self {
-            kind,
-            url: format!("http://{address}"),
+            address: http::serve(&runtime, routes)?,
             requests,
-            _stop: stop,
+            _runtime: runtime,
         })
     }
 
-    pub(crate) const fn kind(&self) -> Kind {
-        self.kind
-    }
-
-    pub(crate) fn url(&self) -> &str {
-        &self.url
-    }
-
-    /// Those that were sent for posts.
+    /// The number of requests for posts.
     pub(crate) fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
     }
-
-    /// Asks for posts, the way that the kind has for it.
-    pub(crate) async fn ask(
-        &self,
-        client: &reqwest::Client,
-        ids: &[u64],
-    ) -> Result<String, Failure> {
-        let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
-        let url = match self.kind {
-            Kind::Single => format!("{}/api/v1/statuses/{}", self.url, ids.concat()),
-            Kind::Mastodon => format!("{}/api/v1/statuses?id[]={}", self.url, ids.join("&id[]=")),
-            Kind::X => format!("{}/2/tweets?ids={}", self.url, ids.join(",")),
-        };
-        let answer = client.get(url).send().await?.error_for_status()?;
-        Ok(answer.text().await?)
-    }
 }
 
-/// What the routes show.
-struct Shown {
-    kind: Kind,
-    requests: Arc<AtomicU64>,
-    status: Template,
+/// A status of 2 to 3 kB, cut where its ID was.
+fn template() -> Result<Arc<[String]>, Failure> {
+    let pages = pages::forward(1)?;
+    let posts = pages.first().map(|page| Kind::Mastodon.posts(&page.body));
+    let post = posts
+        .transpose()?
+        .and_then(|posts| posts.into_iter().next());
+    let (id, json) = post.ok_or_else(|| Failure::new("the simulated world is empty"))?;
+    Ok(json.split(&id.to_string()).map(str::to_owned).collect())
 }
 
-/// A post's JSON around its ID.
-struct Template(Vec<String>);
-
-impl Template {
-    /// A status of 2 to 3 kB.
-    fn status() -> Result<Self, Failure> {
-        let config = WorldConfig::punctual(40.0);
-        let end_ms = config.start_ms + 60_000;
-        let request = PageRequest {
-            limit: 1,
-            ..PageRequest::default()
-        };
-        let mut page = World::new(config, 1).page(end_ms, &request);
-        let status = page.first_mut();
-        let status = status.ok_or_else(|| Failure::new("the simulated world is empty"))?;
-        let (id, json) = (status.id.to_string(), pages::padded(status));
-        Ok(Self(json.split(&id).map(str::to_owned).collect()))
-    }
-
-    fn of(&self, id: &str) -> String {
-        self.0.join(id)
-    }
-}
-
-fn router(shown: Arc<Shown>) -> Router {
-    Router::new()
-        .route("/api/v1/statuses", get(several))
-        .route("/api/v1/statuses/{id}", get(single))
-        .route("/2/tweets", get(tweets))
-        .with_state(shown)
-}
-
-async fn single(State(shown): State<Arc<Shown>>, Path(id): Path<String>) -> Response {
-    shown.requests.fetch_add(1, Ordering::Relaxed);
-    answer(shown.status.of(&id))
-}
-
-async fn several(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> Response {
-    if shown.kind == Kind::Single {
-        return StatusCode::NOT_FOUND.into_response();
-    }
-    shown.requests.fetch_add(1, Ordering::Relaxed);
-    let query = query.unwrap_or_default();
-    let ids = query.split('&').filter_map(|pair| pair.split_once('='));
-    let statuses: Vec<String> = ids.map(|(_, id)| shown.status.of(id)).collect();
-    answer(format!("[{}]", statuses.join(",")))
-}
-
-async fn tweets(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> Response {
-    shown.requests.fetch_add(1, Ordering::Relaxed);
-    let query = query.unwrap_or_default();
-    let parameters: BTreeMap<&str, &str> = query
-        .split('&')
-        .filter_map(|pair| pair.split_once('='))
-        .collect();
-    let ids = parameters
-        .get("ids")
-        .copied()
-        .unwrap_or_default()
-        .replace("%2C", ",");
+/// The tweets that a query names.
+fn tweets(query: &str) -> String {
+    let mut parameters = query.split('&');
+    let ids = parameters.find_map(|pair| pair.strip_prefix("ids="));
+    let ids = ids.unwrap_or_default().replace("%2C", ",");
     let data = ids.split(',').map(|id| {
         json!({
             "id": id, "text": TEXT, "edit_history_tweet_ids": [id], "author_id": "7",
@@ -229,27 +165,18 @@ async fn tweets(State(shown): State<Arc<Shown>>, RawQuery(query): RawQuery) -> R
         })
     });
     let users = json!([{ "id": "7", "name": "Ann", "username": "ann" }]);
-    let body = json!({ "data": data.collect::<Vec<_>>(), "includes": { "users": users } });
-    answer(body.to_string())
+    json!({ "data": data.collect::<Vec<_>>(), "includes": { "users": users } }).to_string()
 }
 
-fn answer(body: String) -> Response {
-    let mut headers = limits();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    (headers, body).into_response()
-}
-
-/// So many requests that none waits.
-fn limits() -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    for (name, value) in [
+/// An answer that allows so many requests that none waits.
+fn json_of(body: String) -> Response {
+    let headers = [
+        (CONTENT_TYPE.as_str(), "application/json"),
         ("x-ratelimit-limit", "100000000"),
         ("x-ratelimit-remaining", "99999999"),
         ("x-ratelimit-reset", "4102444800"),
-    ] {
-        headers.insert(name, HeaderValue::from_static(value));
-    }
-    headers
+    ];
+    (headers, body).into_response()
 }
 
 const TEXT: &str =

@@ -1,7 +1,7 @@
 use std::fs;
 
 use cargo_metadata::MetadataCommand;
-use clap::{Args, ValueEnum};
+use clap::Args;
 use xshell::cmd;
 
 use crate::error::TaskError;
@@ -11,34 +11,12 @@ use crate::workspace::{Workspace, run as run_program};
 /// What `cargo xtask bench` takes.
 #[derive(Debug, Args)]
 pub(crate) struct BenchArgs {
-    /// Which benchmark
-    #[arg(value_enum, default_value_t = Benchmark::All)]
-    name: Benchmark,
+    /// Which benchmark; `help` lists them
+    #[arg(default_value = "all")]
+    name: String,
     /// What the benchmark takes itself, after `--`: `--quick`, `--rounds 3`
     #[arg(last = true)]
     args: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Benchmark {
-    Ingest,
-    Commits,
-    Distributed,
-    Stalls,
-    Read,
-    Home,
-    Feed,
-    Tail,
-    Export,
-    Track,
-    Backup,
-    Sources,
-    Fetched,
-    Plan,
-    Policy,
-    Id,
-    Refresh,
-    All,
 }
 
 /// Sets the machine up and runs a benchmark of the workspace in `bench/`, which starts its own
@@ -48,18 +26,16 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
         return Err(TaskError::message(format!("{MANIFEST} does not exist")));
     }
     setup::run(workspace)?;
-    let name = args.name.to_possible_value();
-    let name = name.as_ref().map_or("all", |value| value.get_name());
+    let name = args.name.as_str();
     let shell = &workspace.shell;
     let mut options = args.args.clone();
-    use Benchmark::{All, Export, Id, Tail, Track};
-    if matches!(args.name, Id | All) {
+    if matches!(name, "id" | "all") {
         setup::REDIS.install(workspace)?;
     }
-    if matches!(args.name, Export | All) {
+    if matches!(name, "export" | "all") {
         setup::SQLITE3.install(workspace)?;
     }
-    if matches!(args.name, Id | Tail | Export | Track | All) {
+    if matches!(name, "id" | "tail" | "export" | "track" | "all") {
         let driftline = build(workspace)?;
         options.extend(["--driftline".to_owned(), driftline]);
     }

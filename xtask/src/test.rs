@@ -1,7 +1,6 @@
 pub(crate) mod cluster;
 pub(crate) mod programs;
 mod scratch;
-mod times;
 
 use std::collections::VecDeque;
 use std::env;
@@ -17,7 +16,6 @@ use crate::workspace::Workspace;
 use cluster::{Cluster, ServerUrl};
 use programs::{Built, Program};
 use scratch::Scratch;
-use times::Times;
 
 /// What `cargo xtask test` takes.
 #[derive(Debug, Default, Args)]
@@ -39,8 +37,8 @@ pub(crate) struct TestArgs {
 /// Sets the machine up and runs every test of the workspace.
 ///
 /// These are the tests of a plain `cargo test --workspace`, built as it builds them; but several
-/// test programs run at a time, those first that took longest before, with more threads where tests
-/// wait for clocks and processes most of their time. Temporary files are kept in memory if there is
+/// test programs run at a time, those first that wait for clocks and processes, with more
+/// threads. Temporary files are kept in memory if there is
 /// room. All share one throw-away PostgreSQL cluster, or the server that is named: by the option, or
 /// by `DRIFTLINE_TEST_POSTGRES_URL`.
 pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskError> {
@@ -76,15 +74,12 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         if args.distribute {
             command.env(DISTRIBUTE, "1");
         }
-        if WAITING
-            .iter()
-            .any(|waiting| program.name.starts_with(waiting))
-        {
+        if is_waiting(&program.name) {
             command.env("RUST_TEST_THREADS", (cores() * THREADS_A_CORE).to_string());
         }
     }
-    let mut times = Times::read(workspace);
-    programs.sort_by_key(|program| std::cmp::Reverse(times.of(&program.name)));
+    // The programs that take longest begin.
+    programs.sort_by_key(|program| !is_waiting(&program.name));
     let all = programs.len();
     let ended = run_all(programs);
     let mut failed = Vec::new();
@@ -93,11 +88,8 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         tally.add(&program.output);
         if !program.succeeded {
             failed.push(program.name.as_str());
-        } else if filter.is_none() {
-            times.set(&program.name, program.took);
         }
     }
-    times.write(workspace)?;
     for (seconds, name) in slowest(&ended).iter().take(MAX_SLOWEST) {
         eprintln!("test: {seconds:>7.2} s  {name}");
     }
@@ -144,6 +136,11 @@ fn run_all(programs: Vec<Program>) -> Vec<Ended> {
         }
     });
     ended.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// True for programs whose tests wait for clocks and processes most of their time.
+fn is_waiting(program: &str) -> bool {
+    WAITING.iter().any(|waiting| program.starts_with(waiting))
 }
 
 fn cores() -> usize {

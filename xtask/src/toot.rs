@@ -1,7 +1,7 @@
 use std::{
     fs,
-    io::{BufRead as _, BufReader},
-    process::{Child, Command, Stdio},
+    path::Path,
+    process::{Child, Command},
 };
 
 use clap::Args;
@@ -10,7 +10,7 @@ use xshell::cmd;
 
 use crate::error::TaskError;
 use crate::setup::python;
-use crate::workspace::{Workspace, run as run_program, without_own_variables};
+use crate::workspace::{Workspace, run as run_program, start, without_own_variables};
 
 /// What `cargo xtask test-toot` takes.
 #[derive(Debug, Args)]
@@ -58,19 +58,11 @@ pub(crate) fn run(workspace: &Workspace, args: &TootArgs) -> Result<(), TaskErro
 struct Server(Child);
 
 impl Server {
-    fn start(program: &std::path::Path, folder: &TempDir) -> Result<Server, TaskError> {
-        let mut child = Command::new(program)
-            .arg("--data")
-            .arg(folder.path().join("data"))
-            .args(["serve", "--insecure-test", "--listen", ADDRESS])
-            .stdout(Stdio::piped())
-            .spawn()
-            .map_err(|error| failed("driftline serve", error))?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            let read = BufReader::new(stdout).read_line(&mut line);
-            read.map_err(|error| failed("driftline serve", error))?;
-        }
+    fn start(program: &Path, folder: &TempDir) -> Result<Server, TaskError> {
+        let mut serve = Command::new(program);
+        serve.arg("--data").arg(folder.path().join("data"));
+        serve.args(["serve", "--insecure-test", "--listen", ADDRESS]);
+        let (child, line) = start(&mut serve)?;
         let server = Server(child);
         match line.contains(ADDRESS) {
             true => Ok(server),

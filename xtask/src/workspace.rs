@@ -1,5 +1,7 @@
 use std::env;
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
 
 use cargo_metadata::MetadataCommand;
 use xshell::{Cmd, Shell, cmd};
@@ -62,6 +64,18 @@ const OF_THIS_PROGRAM: [&str; 4] = [
     "CARGO_BIN_NAME",
     "CARGO_CRATE_NAME",
 ];
+
+/// Starts a program and waits for its first line, which is empty if it has failed, and has said why.
+pub(crate) fn start(command: &mut Command) -> Result<(Child, String), TaskError> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let started = command.stdout(Stdio::piped()).spawn();
+    let mut child = started.map_err(|error| TaskError::Program(program, error))?;
+    let mut line = String::new();
+    if let Some(output) = child.stdout.take() {
+        let _ = BufReader::new(output).read_line(&mut line);
+    }
+    Ok((child, line.trim().to_owned()))
+}
 
 /// Whether a command succeeds, without a word.
 pub(crate) fn succeeds(cmd: Cmd<'_>) -> bool {

@@ -5,11 +5,12 @@ use std::{
     time::Instant,
 };
 
+use driftline_store::{Store, Target};
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Speed, new_posts};
+use super::{Speed, ours};
 use crate::{failure::Failure, pages::RawPage};
 
 /// Commits all pages, and how long that took.
@@ -21,34 +22,30 @@ pub(super) fn ingest(
     for page in pages {
         commit(&rows(page)?, page.at_ms)?;
     }
-    Ok(Speed::since(start, new_posts(pages)))
+    Ok(Speed::since(start, pages))
+}
+
+/// Makes a store with the source that the posts belong to.
+pub(super) fn make_store(target: Target) -> Result<(), Failure> {
+    let store = Store::open(target)?;
+    ours::add_source(&store)?;
+    store.close_blocking();
+    Ok(())
 }
 
 /// A post's columns.
 pub(super) struct Row<'j> {
-    pub(super) upstream_id: &'j str,
+    pub(super) post: Fields<'j>,
     /// The ID as it sorts.
     pub(super) position: String,
-    pub(super) uri: Option<&'j str>,
-    pub(super) url: Option<&'j str>,
     pub(super) created_at_ms: Option<i64>,
     pub(super) edited_at_ms: Option<i64>,
-    pub(super) visibility: &'j str,
     pub(super) boost_of: Option<&'j str>,
     pub(super) content_hash: i64,
-    pub(super) replies: i64,
-    pub(super) boosts: i64,
-    pub(super) favourites: i64,
+    /// Replies, boosts, favourites.
+    pub(super) counts: [i64; 3],
     pub(super) account: Account<'j>,
-    pub(super) account_raw: &'j str,
     pub(super) raw: &'j str,
-}
-
-impl Row<'_> {
-    /// What growth is measured by.
-    pub(super) fn total(&self) -> i64 {
-        self.replies + self.boosts + self.favourites
-    }
 }
 
 /// An author's columns.
@@ -61,20 +58,20 @@ pub(super) struct Account<'j> {
 }
 
 #[derive(Deserialize)]
-struct Fields<'j> {
-    id: &'j str,
-    uri: Option<&'j str>,
-    url: Option<&'j str>,
+pub(super) struct Fields<'j> {
+    pub(super) id: &'j str,
+    pub(super) uri: Option<&'j str>,
+    pub(super) url: Option<&'j str>,
     created_at: Option<&'j str>,
     edited_at: Option<&'j str>,
-    visibility: &'j str,
+    pub(super) visibility: &'j str,
     replies_count: i64,
     reblogs_count: i64,
     favourites_count: i64,
     #[serde(borrow)]
     content: &'j RawValue,
     #[serde(borrow)]
-    account: &'j RawValue,
+    pub(super) account: &'j RawValue,
     reblog: Option<Reblog<'j>>,
 }
 
@@ -84,7 +81,7 @@ struct Reblog<'j> {
 }
 
 /// The rows of a page, the oldest first.
-pub(super) fn rows(page: &RawPage) -> Result<Vec<Row<'_>>, Failure> {
+fn rows(page: &RawPage) -> Result<Vec<Row<'_>>, Failure> {
     let posts: Vec<&RawValue> = serde_json::from_slice(&page.body)?;
     posts.into_iter().rev().map(row).collect()
 }
@@ -97,22 +94,17 @@ fn row(post: &RawValue) -> Result<Row<'_>, Failure> {
     };
     let mut hasher = DefaultHasher::new();
     hasher.write(fields.content.get().as_bytes());
+    let [replies, boosts] = [fields.replies_count, fields.reblogs_count];
     Ok(Row {
-        upstream_id: fields.id,
         position: format!("{:03}{}", fields.id.len(), fields.id),
-        uri: fields.uri,
-        url: fields.url,
         created_at_ms: unix_ms(fields.created_at)?,
         edited_at_ms: unix_ms(fields.edited_at)?,
-        visibility: fields.visibility,
-        boost_of: fields.reblog.map(|reblog| reblog.id),
+        boost_of: fields.reblog.as_ref().map(|reblog| reblog.id),
         content_hash: hasher.finish().cast_signed(),
-        replies: fields.replies_count,
-        boosts: fields.reblogs_count,
-        favourites: fields.favourites_count,
+        counts: [replies, boosts, fields.favourites_count],
         account: serde_json::from_str(fields.account.get())?,
-        account_raw: fields.account.get(),
         raw: post.get(),
+        post: fields,
     })
 }
 

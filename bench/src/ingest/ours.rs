@@ -12,41 +12,42 @@ use driftline_store::{
 };
 use driftline_upstream::{Timeline, parse};
 
-use super::{Speed, new_posts};
+use super::Speed;
 use crate::{failure::Failure, pages::RawPage};
 
 /// Takes all pages in.
 pub(super) fn ingest(target: Target, pages: &[RawPage]) -> Result<Speed, Failure> {
     let store = Store::open(target)?;
-    let source = add_source(&store)?;
-    let first_ms = pages.first().map_or(0, |page| page.at_ms);
-    let mut intake = Intake::start(&store, source, first_ms)?;
+    let mut intake = Intake::of_host(&store, "bench", "sim", pages)?;
     let start = Instant::now();
     for raw in pages {
         intake.commit(page(raw)?)?;
     }
-    let speed = Speed::since(start, new_posts(pages));
-    let stored = intake.stored();
+    let speed = Speed::since(start, pages);
     store.close_blocking();
-    if stored == speed.posts {
-        Ok(speed)
-    } else {
-        Err(Failure::new(format!(
-            "{stored} posts were stored of {}",
-            speed.posts
-        )))
-    }
+    speed.of_all_stored(intake.machine.counters().stored)
 }
 
 /// A source that takes pages in, with its machine.
 pub(crate) struct Intake {
     store: Store,
-    source: SourceKey,
+    pub(crate) source: SourceKey,
     settings: Arc<Settings>,
     machine: Machine,
 }
 
 impl Intake {
+    /// Adds a source of an instance, and begins to take these pages in.
+    pub(crate) fn of_host(
+        store: &Store,
+        name: &str,
+        host: &str,
+        pages: &[RawPage],
+    ) -> Result<Self, Failure> {
+        let source = add_source_of(store, name, &format!("https://{host}.example"))?;
+        Self::start(store, source, pages.first().map_or(0, |page| page.at_ms))
+    }
+
     /// Begins with a timeline that was seen empty: what comes after is news, not history.
     pub(crate) fn start(store: &Store, source: SourceKey, first_ms: i64) -> Result<Self, Failure> {
         let mut intake = Self {
@@ -63,21 +64,42 @@ impl Intake {
     }
 
     /// Commits a page.
-    pub(crate) fn commit(&mut self, page: Page) -> Result<(), Failure> {
-        let machine = std::mem::take(&mut self.machine);
-        self.machine = take(&self.store, self.source, &self.settings, machine, page)?;
-        keep_last_ranges(&mut self.machine);
+    pub(crate) fn commit(&mut self, mut page: Page) -> Result<(), Failure> {
+        let mut machine = std::mem::take(&mut self.machine);
+        let (source, settings) = (self.source, Arc::clone(&self.settings));
+        let now_ms = page.headers.received_at_ms;
+        // The step is not marked as sent, so that the next is a poll again.
+        let Step::Fetch(fetch) = machine.next(&settings, ABILITIES, now_ms, false) else {
+            return Err(Failure::new("the machine does not poll"));
+        };
+        let request = fetch.request(machine.scheme(), None);
+        let reading = Reading::check(&mut page, machine.scheme().copied(), &settings);
+        let (mut machine, _) = self.store.write_blocking(source::root(source), move |tx| {
+            commit_page(
+                tx,
+                &CommitPage {
+                    source,
+                    fence: None,
+                    machine: &machine,
+                    settings: &settings,
+                    abilities: ABILITIES,
+                    request: &request,
+                    reading: &reading,
+                    page: &page,
+                    policy: &driftline_core::refresh::Policy::default(),
+                    claims: &driftline_store::refresh::Claims::default(),
+                    now_ms,
+                },
+            )
+        })?;
+        // As if the ladder had been climbed: only the last ranges still wait for it.
+        let gaps = machine.ledger().gaps();
+        if gaps.len() > WAITING_RANGES {
+            let last = gaps[gaps.len() - WAITING_RANGES..].to_vec();
+            machine.restore_gaps(last);
+        }
+        self.machine = machine;
         Ok(())
-    }
-
-    /// Its source.
-    pub(crate) fn source(&self) -> SourceKey {
-        self.source
-    }
-
-    /// How many posts it has stored.
-    pub(crate) fn stored(&self) -> u64 {
-        self.machine.counters().stored
     }
 }
 
@@ -97,66 +119,25 @@ pub(crate) fn add_source(store: &Store) -> Result<SourceKey, Failure> {
     add_source_of(store, "bench", "https://sim.example")
 }
 
-/// Adds one of several sources, of that instance.
-pub(crate) fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<SourceKey, Failure> {
-    let new = NewSource {
+fn add_source_of(store: &Store, name: &str, origin: &str) -> Result<SourceKey, Failure> {
+    let new = new_source(name, origin);
+    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
+    added.map_err(|_| Failure::new("the source's name is refused"))
+}
+
+/// A source of the public timeline, with the default settings.
+pub(crate) fn new_source(name: &str, origin: &str) -> NewSource {
+    NewSource {
         name: name.to_owned(),
         origin: origin.to_owned(),
         api: driftline_core::api::Api::Mastodon,
         timeline: "public".to_owned(),
-        upstream: "https://sim.example".to_owned(),
+        upstream: origin.to_owned(),
         settings: Settings::default(),
         token: None,
         allow_private: false,
         owner: driftline_store::Owner::Operator,
         audience: driftline_core::audience::Audience::Public,
-    };
-    let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
-    added.map_err(|_| Failure::new("the source's name is refused"))
-}
-
-fn take(
-    store: &Store,
-    source: SourceKey,
-    settings: &Arc<Settings>,
-    mut machine: Machine,
-    mut page: Page,
-) -> Result<Machine, Failure> {
-    let now_ms = page.headers.received_at_ms;
-    // The step is not marked as sent, so that the next is a poll again.
-    let Step::Fetch(fetch) = machine.next(settings, ABILITIES, now_ms, false) else {
-        return Err(Failure::new("the machine does not poll"));
-    };
-    let request = fetch.request(machine.scheme(), None);
-    let reading = Reading::check(&mut page, machine.scheme().copied(), settings);
-    let settings = Arc::clone(settings);
-    let (machine, _) = store.write_blocking(source::root(source), move |tx| {
-        commit_page(
-            tx,
-            &CommitPage {
-                source,
-                fence: None,
-                machine: &machine,
-                settings: &settings,
-                abilities: ABILITIES,
-                request: &request,
-                reading: &reading,
-                page: &page,
-                policy: &driftline_core::refresh::Policy::default(),
-                claims: &driftline_store::refresh::Claims::default(),
-                now_ms,
-            },
-        )
-    })?;
-    Ok(machine)
-}
-
-/// As if the ladder had been climbed: only the last ranges still wait for it.
-fn keep_last_ranges(machine: &mut Machine) {
-    let gaps = machine.ledger().gaps();
-    if gaps.len() > WAITING_RANGES {
-        let last = gaps[gaps.len() - WAITING_RANGES..].to_vec();
-        machine.restore_gaps(last);
     }
 }
 

@@ -2,21 +2,36 @@
 
 use std::path::Path;
 
-use driftline_store::{Store, Target};
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use driftline_store::Target;
+use rusqlite::{Connection, OptionalExtension, Params, Transaction, params};
 
 use super::{
     Speed,
     bare::{self, Row},
-    ours,
 };
 use crate::{failure::Failure, pages::RawPage};
 
-/// Takes all pages in.
+/// Takes all pages in, over a new store.
 pub(super) fn ingest(path: &Path, pages: &[RawPage]) -> Result<Speed, Failure> {
-    let mut writer = Writer::open(path)?;
-    let speed = bare::ingest(pages, |rows, at_ms| writer.commit(rows, at_ms))?;
-    speed.of_all_stored(writer.stored()?)
+    bare::make_store(Target::Sqlite {
+        path: path.to_owned(),
+    })?;
+    let mut connection = connect(path)?;
+    let machine = bare::machine_json()?;
+    let (mut next, mut number) = (Next::default(), 0);
+    let speed = bare::ingest(pages, |rows, at_ms| {
+        let tx = connection.transaction()?;
+        next.id = next.id.max(at_ms << 22);
+        for row in rows {
+            insert(&tx, row, at_ms, &mut next)?;
+        }
+        finish(&tx, rows, number, &machine, &next)?;
+        number += 1;
+        Ok(tx.commit()?)
+    })?;
+    let sql = "select count(*) from schedule";
+    let stored: i64 = connection.query_row(sql, [], |row| row.get(0))?;
+    speed.of_all_stored(u64::try_from(stored)?)
 }
 
 /// A connection to a store's file with the pragmas that Driftline has.
@@ -36,50 +51,21 @@ pub(crate) fn connect(path: &Path) -> Result<Connection, Failure> {
     }
 }
 
-/// A connection that commits pages.
-struct Writer {
-    connection: Connection,
-    machine: String,
-    next: Next,
-    pages: usize,
+/// Runs a statement, which is prepared once.
+pub(crate) fn run(tx: &Transaction<'_>, sql: &str, values: impl Params) -> rusqlite::Result<usize> {
+    tx.prepare_cached(sql)?.execute(values)
 }
 
-impl Writer {
-    /// Opens a new store.
-    fn open(path: &Path) -> Result<Self, Failure> {
-        let store = Store::open(Target::Sqlite {
-            path: path.to_owned(),
-        })?;
-        ours::add_source(&store)?;
-        store.close_blocking();
-        Ok(Self {
-            connection: connect(path)?,
-            machine: bare::machine_json()?,
-            next: Next::default(),
-            pages: 0,
-        })
-    }
-
-    /// Commits a page.
-    fn commit(&mut self, rows: &[Row<'_>], at_ms: i64) -> Result<(), Failure> {
-        let tx = self.connection.transaction()?;
-        self.next.id = self.next.id.max(at_ms << 22);
-        for row in rows {
-            insert(&tx, row, at_ms, &mut self.next)?;
-        }
-        finish(&tx, rows, self.pages, &self.machine, &self.next)?;
-        tx.commit()?;
-        self.pages += 1;
-        Ok(())
-    }
-
-    /// How many posts it has stored.
-    fn stored(&self) -> Result<u64, Failure> {
-        let stored: i64 =
-            self.connection
-                .query_row("select count(*) from schedule", [], |row| row.get(0))?;
-        Ok(u64::try_from(stored)?)
-    }
+/// Schedules a post.
+pub(crate) fn schedule(
+    tx: &Transaction<'_>,
+    bucket: i64,
+    due_at_ms: i64,
+    post_id: i64,
+) -> rusqlite::Result<usize> {
+    let sql =
+        "insert into schedule (bucket, due_at_ms, post_id, instance_id) values (?1, ?2, ?3, 1)";
+    run(tx, sql, [bucket, due_at_ms, post_id])
 }
 
 /// The last numbers that were given.
@@ -96,111 +82,102 @@ fn insert(
     now_ms: i64,
     next: &mut Next,
 ) -> rusqlite::Result<()> {
-    let seen = tx
-        .prepare_cached("insert into upstream_post (upstream_id, instance_id, post_id) values (?1, 1, ?2) on conflict do nothing")?
-        .execute(params![row.upstream_id, next.id + 1])?;
+    let seen = run(
+        tx,
+        "insert into upstream_post (upstream_id, instance_id, post_id) values (?1, 1, ?2)
+         on conflict do nothing",
+        params![row.post.id, next.id + 1],
+    )?;
     if seen == 0 {
         return Ok(());
     }
     next.id += 1;
     next.usn += 1;
+    let (id, hash, is_public) = (next.id, row.content_hash, row.post.visibility == "public");
     let account = account(tx, row, next)?;
-    tx.prepare_cached(
+    run(
+        tx,
         "insert into post (id, instance_id, upstream_id, uri, url, account_id, first_source_id,
              created_at_ms, edited_at_ms, read_at_ms, visibility, boost_of_upstream_id,
              content_hash, listed, in_public, raw)
          values (?1, 1, ?2, ?3, ?4, ?5, 1, ?6, ?7, ?8, ?9, ?10, ?11, ?12, 1, ?13)",
-    )?
-    .execute(params![
-        next.id,
-        row.upstream_id,
-        row.uri,
-        row.url,
-        account,
-        row.created_at_ms,
-        row.edited_at_ms,
-        now_ms,
-        row.visibility,
-        row.boost_of,
-        row.content_hash,
-        row.visibility == "public",
-        row.raw,
-    ])?;
-    tx.prepare_cached(
+        params![
+            id,
+            row.post.id,
+            row.post.uri,
+            row.post.url,
+            account,
+            row.created_at_ms,
+            row.edited_at_ms,
+            now_ms,
+            row.post.visibility,
+            row.boost_of,
+            hash,
+            is_public,
+            row.raw
+        ],
+    )?;
+    run(
+        tx,
         "insert into entry (source_id, instance_id, id, post_id, position, first_usn, usn,
              arrived_at_ms, content_hash, gone, visibility, account_id)
          values (1, 1, ?1, ?1, ?2, ?3, ?3, ?4, ?5, 0, ?6, ?7)",
-    )?
-    .execute(params![
-        next.id,
-        row.position,
-        next.usn,
-        now_ms,
-        row.content_hash,
-        i64::from(row.visibility != "public"),
-        account,
-    ])?;
-    schedule(tx, row, now_ms, next.id)
-}
-
-/// A post's freshness and its due time.
-fn schedule(
-    tx: &Transaction<'_>,
-    row: &Row<'_>,
-    now_ms: i64,
-    post_id: i64,
-) -> rusqlite::Result<()> {
-    let (bucket, due_at_ms) = (8 + post_id % 8, now_ms + bare::EVERY_MS);
-    tx.prepare_cached(
+        params![
+            id,
+            row.position,
+            next.usn,
+            now_ms,
+            hash,
+            i64::from(!is_public),
+            account
+        ],
+    )?;
+    let (bucket, due_at_ms) = (8 + id % 8, now_ms + bare::EVERY_MS);
+    let [replies, boosts, favourites] = row.counts;
+    run(
+        tx,
         "insert into freshness (post_id, instance_id, bucket, post_created_at_ms, first_at_ms,
              refreshed_at_ms, due_at_ms, refreshes, failures, missing, state_hash, replies, boosts,
              favourites, before_total, notified_at_ms, notified_total)
          values (?1, 1, ?2, ?3, ?4, ?4, ?5, 0, 0, 0, ?6, ?7, ?8, ?9, 0, ?4, ?10)",
-    )?
-    .execute(params![
-        post_id,
-        bucket,
-        row.created_at_ms,
-        now_ms,
-        due_at_ms,
-        row.content_hash,
-        row.replies,
-        row.boosts,
-        row.favourites,
-        row.total(),
-    ])?;
-    tx.prepare_cached(
-        "insert into schedule (bucket, due_at_ms, post_id, instance_id) values (?1, ?2, ?3, 1)",
-    )?
-    .execute([bucket, due_at_ms, post_id])?;
-    Ok(())
+        params![
+            id,
+            bucket,
+            row.created_at_ms,
+            now_ms,
+            due_at_ms,
+            hash,
+            replies,
+            boosts,
+            favourites,
+            row.counts.iter().sum::<i64>()
+        ],
+    )?;
+    schedule(tx, bucket, due_at_ms, id).map(drop)
 }
 
 fn account(tx: &Transaction<'_>, row: &Row<'_>, next: &mut Next) -> rusqlite::Result<i64> {
+    let author = &row.account;
     let known: Option<i64> = tx
         .prepare_cached("select id from account where upstream_id = ?1 and instance_id = 1")?
-        .query_row([row.account.id], |row| row.get(0))
+        .query_row([author.id], |row| row.get(0))
         .optional()?;
     if let Some(id) = known {
         return Ok(id);
     }
     next.account += 1;
-    tx.prepare_cached(
+    run(
+        tx,
         "insert into account (id, instance_id, upstream_id, acct, acct_id) values (?1, 1, ?2, ?3, ?1)",
-    )?
-    .execute(params![next.account, row.account.id, row.account.acct])?;
-    tx.prepare_cached(
+        params![next.account, author.id, author.acct],
+    )?;
+    run(
+        tx,
         "insert into account_profile (source_id, instance_id, account_id, acct_id, acct, acct_key, display_name,
              url, raw, seen_at_ms)
          values (1, 1, ?1, ?1, ?2, lower(?2), ?3, ?4, ?5, 0)",
-    )?
-    .execute(params![
-        next.account,
-        row.account.acct,
-        row.account.display_name,
-        row.account.url,
-        row.account_raw,
-    ])?;
+        params![next.account, author.acct, author.display_name, author.url, row.post.account.get()],
+    )?;
     Ok(next.account)
 }
 
@@ -212,20 +189,26 @@ fn finish(
     machine: &str,
     next: &Next,
 ) -> rusqlite::Result<()> {
-    tx.prepare_cached("update local_clock set last_id = ?1 where one = 1")?
-        .execute([next.id])?;
-    tx.prepare_cached("update source set machine = ?1 where id = 1")?
-        .execute([machine])?;
-    tx.prepare_cached("update library set update_count = ?1 where id = 1")?
-        .execute([next.usn])?;
+    run(
+        tx,
+        "update local_clock set last_id = ?1 where one = 1",
+        [next.id],
+    )?;
+    run(tx, "update source set machine = ?1 where id = 1", [machine])?;
+    run(
+        tx,
+        "update library set update_count = ?1 where id = 1",
+        [next.usn],
+    )?;
     // Ranges grow over some pages before the next begins.
     let low = format!("{:06}", number / 5);
-    tx.prepare_cached(
+    run(
+        tx,
         "insert into gap (source_id, instance_id, low, high, kind, history, fill_requested, tries,
              read_age_ms, from_ms, until_ms)
          values (1, 1, ?1, ?2, 'provisional', 0, 0, 0, 0, 1, 2)
          on conflict (source_id, low) do update set high = excluded.high",
-    )?
-    .execute(params![low, rows.last().map_or("", |row| &row.position)])?;
-    Ok(())
+        params![low, rows.last().map_or("", |row| &row.position)],
+    )
+    .map(drop)
 }

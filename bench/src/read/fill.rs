@@ -1,49 +1,21 @@
 //! Fills a timeline with valid rows, faster than by taking pages in.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
-
-use driftline_core::{
-    answer::PageRequest,
-    object_uri::{UriEvidence, UriKey},
-};
+use driftline_core::object_uri::{UriEvidence, UriKey};
 use driftline_db::Column;
 use driftline_id::Layout;
-use driftline_sim::{World, WorldConfig};
-use driftline_store::{Root, Store, StoreError, Target, Tx};
-use rusqlite::Connection;
+use driftline_store::{Root, StoreError, Tx};
 
-use crate::{failure::Failure, ingest, pages};
+use crate::{database::Place, failure::Failure, ingest, pages, upstream::Kind};
 
-/// A store in a file with one readable source.
-pub(crate) struct Filled {
-    pub(crate) path: PathBuf,
-    /// The IDs of its posts, which are those of its entries, ascending.
-    pub(crate) ids: Arc<Vec<i64>>,
-}
-
-/// A new file whose one source holds this many posts of realistic size, by so many authors in turn.
-pub(crate) fn timeline(path: &Path, posts: usize, accounts: i64) -> Result<Filled, Failure> {
-    let target = Target::Sqlite {
-        path: path.to_owned(),
-    };
-    let ids = fill(target, posts, accounts)?;
-    let connection = Connection::open(path)?;
-    let checkpoint = "pragma optimize; pragma wal_checkpoint(truncate)";
-    connection.execute_batch(checkpoint)?;
-    Ok(Filled {
-        path: path.to_owned(),
-        ids,
-    })
-}
-
-/// Fills a new store of either database; returns the IDs of its posts, ascending.
-pub(crate) fn fill(target: Target, posts: usize, accounts: i64) -> Result<Arc<Vec<i64>>, Failure> {
-    let store = Store::open(target)?;
+/// Fills a new database, whose one source then holds this many posts of realistic size, by so many authors in turn;
+/// returns the IDs of the posts, which are those of their entries, ascending.
+pub(crate) fn timeline(place: &Place, posts: usize, accounts: i64) -> Result<Vec<i64>, Failure> {
+    let store = place.open()?;
     ingest::add_source(&store)?;
-    let templates = templates()?;
+    let mut templates = Vec::new();
+    for page in pages::forward(TEMPLATES)? {
+        templates.extend(Kind::Mastodon.posts(&page.body)?);
+    }
     let mut ids = Vec::with_capacity(posts);
     while ids.len() < posts {
         let numbers = ids.len()..posts.min(ids.len() + POSTS_PER_COMMIT);
@@ -62,38 +34,8 @@ pub(crate) fn fill(target: Target, posts: usize, accounts: i64) -> Result<Arc<Ve
         Ok::<_, StoreError>(())
     })?;
     store.close_blocking();
-    Ok(Arc::new(ids))
-}
-
-/// A post's JSON and the ID in it.
-struct Template {
-    id: String,
-    raw: String,
-}
-
-fn templates() -> Result<Vec<Template>, Failure> {
-    let config = WorldConfig::punctual(40.0);
-    let end_ms = config.start_ms + 60_000;
-    let mut world = World::new(config, 1);
-    let mut templates = Vec::new();
-    let mut below = None;
-    while templates.len() < TEMPLATES {
-        let request = PageRequest {
-            max_id: below,
-            limit: pages::LIMIT,
-            ..PageRequest::default()
-        };
-        let mut page = world.page(end_ms, &request);
-        below = page.last().map(|status| status.id.clone());
-        if page.is_empty() {
-            return Err(Failure::new("the simulated world has too few posts"));
-        }
-        templates.extend(page.iter_mut().map(|status| Template {
-            id: status.id.to_string(),
-            raw: pages::padded(status),
-        }));
-    }
-    Ok(templates)
+    place.settle()?;
+    Ok(ids)
 }
 
 /// A post, its entry, and what names it.
@@ -110,7 +52,7 @@ struct Row {
 }
 
 impl Row {
-    fn of(number: usize, template: &Template, accounts: i64) -> Result<Self, Failure> {
+    fn of(number: usize, (id, raw): &(u64, String), accounts: i64) -> Result<Self, Failure> {
         let number = i64::try_from(number)?;
         let at_ms = START_MS + number * MS_BETWEEN_POSTS;
         let upstream_id = Layout::MASTODON.smallest_at(at_ms).to_string();
@@ -123,7 +65,7 @@ impl Row {
             uri,
             account: 1 + number % accounts,
             at_ms,
-            raw: template.raw.replace(&template.id, &upstream_id),
+            raw: raw.replace(&id.to_string(), &upstream_id),
             upstream_id,
         })
     }
@@ -198,5 +140,5 @@ const START_MS: i64 = 1_760_000_000_000;
 const MS_BETWEEN_POSTS: i64 = 86;
 /// How many authors a timeline has where that does not matter.
 pub(crate) const ACCOUNTS: i64 = 200;
-const TEMPLATES: usize = 400;
+const TEMPLATES: u64 = 400;
 const POSTS_PER_COMMIT: usize = 10_000;

@@ -5,215 +5,191 @@ mod bare;
 mod client;
 pub(crate) mod fill;
 pub(crate) mod home;
+mod memory;
+mod reader;
 
-use std::{net::SocketAddr, time::Duration};
+use std::net::SocketAddr;
 
 use driftline_api::router;
 use driftline_mirror::SourceHealth;
-use driftline_server::testing::app;
-use driftline_store::{Store, Target};
-use tokio::{net::TcpListener, runtime::Runtime};
+use driftline_server::testing::{OPERATOR_TOKEN, app};
+use driftline_store::Store;
+use tokio::runtime::Runtime;
 
-use self::{
-    client::{Endpoint, Load},
-    fill::Filled,
-};
+use self::client::{Asked, Load};
+pub(crate) use self::memory::{ChildOptions, run_child};
 use crate::{
     Effort,
+    database::{Place, Server},
     failure::Failure,
-    rounds::{Pairs, Times},
-    table::{Table, met},
+    http,
+    rounds::Pairs,
+    rounds::Times,
+    table::{TIMES, Table, met},
 };
 
 /// Measures a small and a large timeline.
 pub(crate) fn run(effort: Effort) -> Result<(), Failure> {
-    let connections = CONNECTIONS;
-    let (small, large, requests) = if effort.quick {
-        (1_000, 5_000, 400)
-    } else {
-        (10_000, 1_000_000, 7_000)
+    let (sizes, requests) = match effort.quick {
+        true => ([1_000, 5_000], 400),
+        false => ([10_000, 1_000_000], 7_000),
     };
-    let rounds = effort.rounds(3);
     let runtime = Runtime::new()?;
-    let folder = tempfile::tempdir()?;
+    let server = Server::sqlite()?;
     let mut sites = Vec::new();
-    for posts in [small, large] {
-        let filled = fill::timeline(
-            &folder.path().join(format!("{posts}.db")),
-            posts,
-            fill::ACCOUNTS,
-        )?;
-        sites.push(runtime.block_on(Site::open(filled))?);
-    }
-    let mut cases: Vec<Case> = Endpoint::ALL.into_iter().map(Case::new).collect();
-    for round in 0..rounds as u64 {
-        for case in &mut cases {
-            case.measure(
-                &sites,
-                Load {
-                    connections,
-                    requests,
-                },
-                round,
-            )?;
+    for posts in sizes {
+        let place = server.create(&format!("read_{posts}"))?;
+        let ids = fill::timeline(&place, posts, fill::ACCOUNTS)?;
+        let mut site = Site::open(&runtime, place, ids)?;
+        for (path, token) in [("list/1", Some(OPERATOR_TOKEN)), ("public", None)] {
+            for bound in ["since_id", "min_id"] {
+                let asked = Asked {
+                    target: format!("/api/v1/timelines/{path}?limit=40&{bound}="),
+                    token: token.map(str::to_owned),
+                    min_bytes: 40 * POST_BYTES,
+                };
+                site.cases.push(Case {
+                    name: format!("{path}, {bound}"),
+                    connections: CONNECTIONS,
+                    max_ms: 5.0,
+                    asked: [asked.clone(), asked],
+                    times: Pairs::new(),
+                });
+            }
         }
+        sites.push(site);
     }
-    let title = format!(
-        "read: pages of 40 over loopback, {connections} connections kept alive, {} requests a row, ms",
-        requests * rounds
-    );
-    latency_table(title, &cases, &sites).print();
-    growth_table(&cases, &sites).print();
+    let mut tables = Tables::new("read: pages of 40", requests);
+    tables.measure(server.name(), &mut sites, requests, effort.rounds(3))?;
     for site in sites {
         runtime.block_on(site.store.close());
     }
-    runtime.shutdown_timeout(Duration::from_secs(1));
+    tables.print();
     Ok(())
 }
 
 /// A filled store, served by Driftline and by the bare handler.
 struct Site {
-    filled: Filled,
+    place: Place,
+    /// The IDs near which pages are asked for, ascending.
+    ids: Vec<i64>,
+    posts: usize,
     store: Store,
-    ours: SocketAddr,
-    peer: SocketAddr,
+    addresses: [SocketAddr; 2],
+    cases: Vec<Case>,
+}
+
+/// A kind of page, asked of Driftline and of the bare handler.
+struct Case {
+    name: String,
+    connections: usize,
+    /// The most that p99 may be.
+    max_ms: f64,
+    asked: [Asked; 2],
+    times: Pairs<Times>,
 }
 
 impl Site {
-    async fn open(filled: Filled) -> Result<Self, Failure> {
-        let target = Target::Sqlite {
-            path: filled.path.clone(),
-        };
-        let (store, ours) = serve_store(target).await?;
+    fn open(runtime: &Runtime, place: Place, ids: Vec<i64>) -> Result<Self, Failure> {
+        let (store, ours) = serve(runtime, &place)?;
         Ok(Self {
-            ours,
-            peer: serve(bare::router(&filled.path)?).await?,
+            addresses: [ours, bare::serve(runtime, &place)?],
+            posts: ids.len(),
             store,
-            filled,
+            place,
+            ids,
+            cases: Vec::new(),
         })
     }
 }
 
 /// Opens a store and serves it as Driftline does.
-async fn serve_store(target: Target) -> Result<(Store, SocketAddr), Failure> {
-    let store = tokio::task::spawn_blocking(|| Store::open(target)).await??;
-    let app = app(&store, SourceHealth::default());
-    let address = serve(router(app)).await?;
+fn serve(runtime: &Runtime, place: &Place) -> Result<(Store, SocketAddr), Failure> {
+    let store = place.open()?;
+    let app = runtime.block_on(async { app(&store, SourceHealth::default()) });
+    let address = http::serve(runtime, router(app))?;
     Ok((store, address))
 }
 
-async fn serve(router: axum::Router) -> Result<SocketAddr, Failure> {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
-    let address = listener.local_addr()?;
-    tokio::spawn(driftline_api::transport::serve(
-        listener,
-        router,
-        driftline_api::transport::Limits::default(),
-        std::future::pending(),
-    ));
-    Ok(address)
+/// The times of pages, and how they grow from small stores to large ones.
+struct Tables {
+    pages: Table,
+    growth: Table,
 }
 
-/// One kind of request, measured on every site: ours and the peer's.
-struct Case {
-    endpoint: Endpoint,
-    figures: Vec<Pairs<Times>>,
-}
-
-impl Case {
-    fn new(endpoint: Endpoint) -> Self {
+impl Tables {
+    fn new(what: &str, requests: usize) -> Self {
+        let title =
+            format!("{what} over loopback, kept alive, {requests} requests a row and round");
         Self {
-            endpoint,
-            figures: Vec::new(),
+            pages: Table::new(
+                title,
+                &format!("database | request | connections | posts | {TIMES}"),
+            ),
+            growth: Table::new(
+                format!("{what}: p99 in the largest store, times that in the smallest"),
+                "database | request | connections | Driftline | bare | target | met",
+            ),
         }
     }
 
-    fn measure(&mut self, sites: &[Site], load: Load, round: u64) -> Result<(), Failure> {
-        self.figures.resize_with(sites.len(), Pairs::new);
-        for (site, pairs) in sites.iter().zip(&mut self.figures) {
-            let asked = self.endpoint.into();
-            let times = |address| client::times(address, &asked, &site.filled.ids, load, round);
-            pairs.round(|| times(site.ours), || times(site.peer))?;
+    /// Measures each case of each site in each round.
+    fn measure(
+        &mut self,
+        database: &str,
+        sites: &mut [Site],
+        requests: usize,
+        rounds: usize,
+    ) -> Result<(), Failure> {
+        for round in 0..rounds as u64 {
+            for Site {
+                cases,
+                ids,
+                addresses,
+                ..
+            } in &mut *sites
+            {
+                for case in cases {
+                    let load = Load {
+                        connections: case.connections,
+                        requests,
+                    };
+                    let times = |way: usize| {
+                        client::times(addresses[way], &case.asked[way], ids, load, round)
+                    };
+                    case.times.round([0, 1], times)?;
+                }
+            }
+        }
+        let [small, .., large] = sites else {
+            return Ok(());
+        };
+        for (small_case, large_case) in small.cases.iter().zip(&large.cases) {
+            let cells = format!(
+                "{database} | {} | {}",
+                small_case.name, small_case.connections
+            );
+            for (posts, case) in [(small.posts, small_case), (large.posts, large_case)] {
+                self.pages
+                    .times(format!("{cells} | {posts}"), &case.times, case.max_ms);
+            }
+            let p99 = |case: &Case, way| case.times.of(way, |times| times.p99, 2).median;
+            let [ours, bare] = [0, 1].map(|way| p99(large_case, way) / p99(small_case, way));
+            let is_met = met(ours <= GROWTH_TARGET);
+            self.growth.row(format!(
+                "{cells} | {ours:.2} | {bare:.2} | <= {GROWTH_TARGET} | {is_met}"
+            ));
         }
         Ok(())
     }
-}
 
-fn latency_table(title: String, cases: &[Case], sites: &[Site]) -> Table {
-    let mut table = Table::new(
-        title,
-        [
-            "request",
-            "posts",
-            "Driftline p50",
-            "p99",
-            "bare p50",
-            "p99",
-            "ratio of p50",
-            "target",
-            "met",
-        ],
-    );
-    for case in cases {
-        for (site, pairs) in sites.iter().zip(&case.figures) {
-            let [p50, bare_p50, ratio] = pairs.cells(|times| times.p50, 2);
-            let [p99, bare_p99, _] = pairs.cells(|times| times.p99, 2);
-            table.row([
-                case.endpoint.name().to_owned(),
-                site.filled.ids.len().to_string(),
-                p50,
-                p99,
-                bare_p50,
-                bare_p99,
-                ratio,
-                format!("p99 < {P99_TARGET_MS} ms"),
-                met(pairs.ours(|times| times.p99, 2).median < P99_TARGET_MS),
-            ]);
-        }
+    fn print(&self) {
+        self.pages.print();
+        self.growth.print();
     }
-    table
 }
 
-fn growth_table(cases: &[Case], sites: &[Site]) -> Table {
-    let sizes: Vec<String> = sites
-        .iter()
-        .map(|s| s.filled.ids.len().to_string())
-        .collect();
-    let mut table = Table::new(
-        format!(
-            "read: times by which the last of {} posts is slower",
-            sizes.join(" and ")
-        ),
-        [
-            "request",
-            "p50, Driftline",
-            "p99, Driftline",
-            "p50, bare",
-            "target",
-            "met",
-        ],
-    );
-    for case in cases {
-        let [small, large] = case.figures.as_slice() else {
-            continue;
-        };
-        let ours =
-            |figure: fn(&Times) -> f64| large.ours(figure, 2).median / small.ours(figure, 2).median;
-        let p50 = |times: &Times| times.p50;
-        let (ours_p50, ours_p99) = (ours(p50), ours(|times| times.p99));
-        let bare = large.peer(p50, 2).median / small.peer(p50, 2).median;
-        table.row([
-            case.endpoint.name().to_owned(),
-            format!("{ours_p50:.2}"),
-            format!("{ours_p99:.2}"),
-            format!("{bare:.2}"),
-            format!("<= {GROWTH_TARGET}"),
-            met(ours_p50.max(ours_p99) <= GROWTH_TARGET),
-        ]);
-    }
-    table
-}
-
+/// A post of 2 to 3 kB has at least so many.
+const POST_BYTES: usize = 1_500;
 const CONNECTIONS: usize = 8;
-const P99_TARGET_MS: f64 = 5.0;
 const GROWTH_TARGET: f64 = 1.5;

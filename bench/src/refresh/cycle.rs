@@ -5,17 +5,17 @@ use std::time::Duration;
 use driftline_core::refresh::Policy;
 
 use super::{
-    database::{Postgres, SqliteFile},
-    fill::Width,
+    fill::{Filled, Width},
     made,
     ours::Worker,
     sqlite_peer::Peer,
 };
 use crate::{
     Effort, cpu,
+    database::Server,
     failure::Failure,
     rounds::Pairs,
-    table::{Table, met},
+    table::{Table, Target},
 };
 
 /// Measures SQLite next to a bare driver, and four workers of PostgreSQL next to one alone.
@@ -23,68 +23,38 @@ pub(super) fn run(posts: u64, effort: Effort) -> Result<(), Failure> {
     let rounds = effort.rounds(3);
     let mut table = Table::new(
         format!("refresh cycle: {posts} due posts, claimed and saved in batches of 100"),
-        [
-            "what",
-            "posts/s",
-            "next to",
-            "posts/s",
-            "ratio",
-            "target",
-            "met",
-            "CPU of this process, us/post",
-        ],
+        "database | figure | Driftline | peer | ratio | target | met",
     );
-    let mut row = |what: String, next_to: &str, pairs: &Pairs<Figures>, target: Option<f64>| {
-        let [ours, peer, ratio] = pairs.cells(|f| f.per_s, 0);
-        let [cpu, peer_cpu, _] = pairs.cells(|f| f.cpu_us, 1);
-        let is_met = |least| met(pairs.ratio(|f| f.per_s).median >= least);
-        table.row([
-            what,
-            ours,
-            next_to.to_owned(),
-            peer,
-            ratio,
-            target.map_or_else(String::new, |least| format!(">= {least}")),
-            target.map_or_else(String::new, is_met),
-            format!("{cpu} / {peer_cpu}"),
-        ]);
+    let mut rows = |name: &str, filled: &Filled, pairs: &Pairs<Figures>, target| {
+        let name = format!("{name}, {} MB", filled.place.megabytes()?);
+        table.compare(format!("{name} | posts/s"), pairs, |f| f.per_s, 0, target);
+        let cpu = format!("{name} | CPU of this process, us/post");
+        table.compare(cpu, pairs, |f| f.cpu_us, 1, Target::Any);
+        Ok::<_, Failure>(())
     };
-    let file = SqliteFile::fill(posts, Width::Full)?;
-    let ours = || {
-        let copy = file.copy()?;
-        let store = copy.store()?;
-        let done = Worker::new(&store, file.instance, Policy::default()).work_off();
+    let with = |filled: &Filled, workers: u64| {
+        let store = filled.copy()?.open()?;
+        let mut worker = Worker::new(&store, filled.instance, Policy::default());
+        let done = match workers {
+            1 => worker.work_off(),
+            _ => worker.work_off_with(workers),
+        };
         store.close_blocking();
         done
     };
-    let bare = || {
-        let copy = file.copy()?;
-        Peer::open(copy.path())?.work_off()
-    };
-    let pairs = Pairs::measure(rounds, || figures(posts, ours), || figures(posts, bare))?;
-    let name = format!(
-        "SQLite, {} MB, synchronous = full, 1 worker",
-        file.megabytes()?
-    );
-    row(name, "bare rusqlite", &pairs, Some(TARGET));
-    let cluster = Postgres::start()?;
-    let filled = cluster.fill("filled", posts, Width::Full)?;
-    let with = |workers| {
-        cluster.copy(&filled, "copied")?;
-        let store = cluster.store("copied")?;
-        let worker = Worker::new(&store, filled.instance, Policy::default());
-        let done = worker.work_off_with(workers);
-        store.close_blocking();
-        cluster.drop("copied")?;
-        done
-    };
-    let several = || figures(posts, || with(WORKERS));
-    let pairs = Pairs::measure(rounds, several, || figures(posts, || with(1)))?;
-    let name = format!(
-        "PostgreSQL, {} MB, {WORKERS} workers",
-        cluster.megabytes(&filled)?
-    );
-    row(name, "1 worker alone", &pairs, None);
+    let filled = Filled::new(Server::sqlite()?, posts, Width::Full)?;
+    let pairs = Pairs::measure(
+        rounds,
+        || figures(posts, || with(&filled, 1)),
+        || figures(posts, || Peer::open(&filled.copy()?)?.work_off()),
+    )?;
+    let name = "SQLite, synchronous = full, 1 worker; bare rusqlite";
+    rows(name, &filled, &pairs, Target::OfPeer(0.8))?;
+    let filled = Filled::new(Server::postgres()?, posts, Width::Full)?;
+    let with = |workers| figures(posts, || with(&filled, workers));
+    let pairs = Pairs::measure(rounds, || with(WORKERS), || with(1))?;
+    let name = format!("PostgreSQL, {WORKERS} workers; 1 alone");
+    rows(&name, &filled, &pairs, Target::Any)?;
     table.print();
     println!(
         "{}; the bare driver compares counts alone, where Driftline hashes what an author can edit; \
@@ -117,4 +87,3 @@ fn figures(
 }
 
 const WORKERS: u64 = 4;
-const TARGET: f64 = 0.8;

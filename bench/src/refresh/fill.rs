@@ -4,6 +4,7 @@ use driftline_store::{InstanceId, Root, Store, StoreError, Tx, local_ids};
 
 use super::made::{self, FIRST_PAGE_MS, NOW_MS, REFRESHED_MS, TEMPLATES};
 use crate::{
+    database::{Place, Server},
     failure::Failure,
     ingest::{Intake, add_source, page},
 };
@@ -17,11 +18,39 @@ pub(super) enum Width {
     Narrow,
 }
 
+/// A database with posts that are all due, and fresh copies of it.
+pub(super) struct Filled {
+    server: Server,
+    pub(super) place: Place,
+    pub(super) instance: InstanceId,
+}
+
+impl Filled {
+    /// Fills a new database.
+    pub(super) fn new(server: Server, posts: u64, width: Width) -> Result<Self, Failure> {
+        let place = server.create(NAME)?;
+        let store = place.open()?;
+        let instance = due_posts(&store, posts, width)?;
+        store.close_blocking();
+        place.settle()?;
+        Ok(Self {
+            server,
+            place,
+            instance,
+        })
+    }
+
+    /// A copy in place of the one before.
+    pub(super) fn copy(&self) -> Result<Place, Failure> {
+        self.server.copy(NAME, "copied")
+    }
+}
+
 /// Fills a new store with posts that are all due; returns their instance.
 ///
 /// Their due times lead through eight ranges of IDs at once, as those of posts of different ages
 /// do.
-pub(super) fn due_posts(store: &Store, posts: u64, width: Width) -> Result<InstanceId, Failure> {
+fn due_posts(store: &Store, posts: u64, width: Width) -> Result<InstanceId, Failure> {
     let source = add_source(store)?;
     let mut intake = Intake::start(store, source, FIRST_PAGE_MS)?;
     for raw in made::pages()? {
@@ -140,6 +169,7 @@ impl Copies {
     }
 }
 
+const NAME: &str = "filled";
 const CHUNK: i64 = 50_000;
 const RANGES: i64 = 8;
 /// The first post has been due for this long.

@@ -25,16 +25,12 @@ pub(super) fn upstream_id(number: u64) -> Result<i64, Failure> {
     Ok(i64::try_from(Layout::MASTODON.smallest_at(NOW_MS - AGE_MS))? + i64::try_from(number)?)
 }
 
-/// The number of a post.
-pub(super) fn number_of(upstream_id: &str) -> Result<u64, Failure> {
-    let first = self::upstream_id(0)?;
-    Ok(u64::try_from(upstream_id.parse::<i64>()? - first)?)
-}
-
 /// What the upstream answers of a post that was stored as its template is: of ten posts seven are
 /// as they were, two have a few favourites more, and one has so many more that libraries are notified.
 /// No post is edited or deleted.
-pub(super) fn answer(number: u64, upstream_id: &str) -> Result<Post, Failure> {
+pub(super) fn answer(upstream_id: &str) -> Result<Post, Failure> {
+    let first = self::upstream_id(0)?;
+    let number = u64::try_from(upstream_id.parse::<i64>()? - first)?;
     let mut status = template(number % TEMPLATES);
     status.id = UpstreamId::new(upstream_id);
     status.favourites += match number % 10 {

@@ -1,78 +1,63 @@
 //! `memory`: what a process needs that works on a large schedule.
 
-use std::{
-    io::{self, Read as _},
-    path::{Path, PathBuf},
-};
+use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use driftline_core::refresh::Policy;
-use driftline_store::{InstanceId, Store, Target};
+use driftline_store::{InstanceId, refresh::LookupAnswer};
 
 use super::{
-    bare, database::SqliteFile, fill::Width, made::NOW_MS, ours::Worker, sqlite_peer::Peer,
+    fill::{Filled, Width},
+    made::{self, NOW_MS},
+    ours::Worker,
+    sqlite_peer::{INSTANCE, Peer},
 };
 use crate::{
     Effort,
+    database::{Place, Server},
     failure::Failure,
-    process::Process,
+    process::{self, Process, Side},
     rounds::Pairs,
-    table::{Table, met},
+    table::{Table, Target},
 };
 
-/// What the measured process takes.
+/// The arguments of the measured process.
 #[derive(Debug, Args)]
 pub(crate) struct ChildOptions {
-    kind: Kind,
+    side: Side,
     file: PathBuf,
     cycles: u64,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum Kind {
-    Driftline,
-    Bare,
 }
 
 /// Measures processes that work on copies of a large file.
 pub(super) fn run(sizes: &[u64], effort: Effort) -> Result<(), Failure> {
     let posts = sizes.last().copied().unwrap_or(0);
     let cycles = if effort.quick { 10 } else { CYCLES };
-    let file = SqliteFile::fill(posts, Width::Narrow)?;
-    let peak_mb = |kind: &str| -> Result<f64, Failure> {
-        let copy = file.copy()?;
-        let path = copy.path().display().to_string();
-        let arguments = ["refresh-memory", kind, &path, &cycles.to_string()];
+    let filled = Filled::new(Server::sqlite()?, posts, Width::Narrow)?;
+    let peak_mb = |side: Side| -> Result<f64, Failure> {
+        let file = filled.copy()?.text();
+        let arguments = ["refresh-memory", side.name(), &file, &cycles.to_string()];
         let process = Process::start_own(&arguments)?.until_ready()?;
         let peak_mb = process.memory()?.peak_mb;
         process.end()?;
         Ok(peak_mb)
     };
     let rounds = effort.rounds(3);
-    let pairs = Pairs::measure(rounds, || peak_mb("driftline"), || peak_mb("bare"))?;
+    let pairs = Pairs::measure(rounds, || peak_mb(Side::Driftline), || peak_mb(Side::Bare))?;
     let mut table = Table::new(
         format!(
             "refresh memory: SQLite, {posts} scheduled posts, {cycles} claims and saves of 100; \
              the most that was resident"
         ),
-        [
-            "figure",
-            "Driftline",
-            "bare driver",
-            "ratio",
-            "target",
-            "met",
-        ],
+        "figure | Driftline | bare driver | ratio | target | met",
     );
-    let [ours, bare, ratio] = pairs.cells(|mb| *mb, 1);
-    table.row([
-        "resident at most, MB".to_owned(),
-        ours,
-        bare,
-        ratio,
-        format!("< {TARGET_MB}"),
-        met(pairs.ours(|mb| *mb, 1).median < TARGET_MB),
-    ]);
+    table.compare(
+        "resident at most, MB",
+        &pairs,
+        |mb| *mb,
+        1,
+        Target::Below(200.0),
+    );
     table.print();
     println!(
         "every answer of Driftline's process is an edit with JSON of one to two kilobytes; the \
@@ -83,10 +68,11 @@ pub(super) fn run(sizes: &[u64], effort: Effort) -> Result<(), Failure> {
 
 /// Works, and waits until its standard input ends.
 pub(crate) fn run_child(options: &ChildOptions) -> Result<(), Failure> {
-    match options.kind {
-        Kind::Driftline => work(&options.file, options.cycles)?,
-        Kind::Bare => {
-            let mut peer = Peer::open(&options.file)?;
+    let place = Place::File(options.file.clone());
+    match options.side {
+        Side::Driftline => work(&place, options.cycles)?,
+        Side::Bare => {
+            let mut peer = Peer::open(&place)?;
             for _ in 0..options.cycles {
                 let due = peer.claim(NOW_MS)?;
                 peer.put_off(&due, NOW_MS)?;
@@ -94,23 +80,23 @@ pub(crate) fn run_child(options: &ChildOptions) -> Result<(), Failure> {
         }
     }
     println!("ready");
-    io::stdin().read_to_end(&mut Vec::new())?;
-    Ok(())
+    process::until_input_ends()
 }
 
-fn work(file: &Path, cycles: u64) -> Result<(), Failure> {
-    let store = Store::open(Target::Sqlite {
-        path: file.to_owned(),
-    })?;
-    let mut worker = Worker::new(
-        &store,
-        InstanceId::from(bare::INSTANCE.unsigned_abs()),
-        Policy::default(),
-    );
+/// Every answer is an edited post.
+fn work(place: &Place, cycles: u64) -> Result<(), Failure> {
+    let store = place.open()?;
+    let instance = InstanceId::from(INSTANCE.unsigned_abs());
+    let mut worker = Worker::new(&store, instance, Policy::default());
     for _ in 0..cycles {
         let claim = worker.claim()?;
         let claim = claim.ok_or_else(|| Failure::new("too few posts are due"))?;
-        let answers = worker.answers_edited(&claim)?;
+        let answers = worker.answers(&claim, |id| {
+            let mut post = made::answer(id)?;
+            post.edited_at_ms = Some(NOW_MS);
+            post.hashes.content = post.hashes.content.wrapping_add(1);
+            Ok(LookupAnswer::Found(Box::new(post)))
+        })?;
         worker.save(claim, answers)?;
     }
     store.close_blocking();
@@ -118,4 +104,3 @@ fn work(file: &Path, cycles: u64) -> Result<(), Failure> {
 }
 
 const CYCLES: u64 = 1_000;
-const TARGET_MB: f64 = 200.0;

@@ -1,8 +1,6 @@
 //! `refresh`: claims and saves, next to a bare driver.
 
-mod bare;
 mod cycle;
-mod database;
 mod fill;
 mod latency;
 mod made;
@@ -19,9 +17,17 @@ use crate::{Effort, failure::Failure};
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// How many posts are due
-    #[arg(long, default_value_t = 1_000_000)]
+    #[arg(long, default_value_t = POSTS)]
     posts: u64,
 }
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { posts: POSTS }
+    }
+}
+
+const POSTS: u64 = 1_000_000;
 
 /// Measures all of its parts.
 pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {

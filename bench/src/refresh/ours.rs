@@ -2,7 +2,6 @@
 
 use std::{
     sync::Arc,
-    thread,
     time::{Duration, Instant},
 };
 
@@ -15,7 +14,7 @@ use driftline_store::{
 };
 
 use super::made::{self, NOW_MS};
-use crate::failure::Failure;
+use crate::{failure::Failure, threads};
 
 /// One worker of a process.
 #[derive(Clone)]
@@ -25,7 +24,7 @@ pub(super) struct Worker {
     instance: InstanceId,
     shard: u64,
     policy: Arc<Policy>,
-    now_ms: i64,
+    pub(super) now_ms: i64,
 }
 
 impl Worker {
@@ -37,14 +36,6 @@ impl Worker {
             shard: 0,
             policy: Arc::new(policy),
             now_ms: NOW_MS,
-        }
-    }
-
-    /// Another one, that begins with another shard.
-    fn other(&self, shard: u64) -> Self {
-        Self {
-            shard,
-            ..self.clone()
         }
     }
 
@@ -67,45 +58,20 @@ impl Worker {
         }
     }
 
-    /// Lets a day pass, so that everything is due again.
-    pub(super) fn sleep_a_day(&mut self) {
-        self.now_ms += 24 * 3_600_000;
-    }
-
-    /// What the upstream answers.
-    pub(super) fn answers(&self, claim: &Claim) -> Result<Vec<AnsweredLookup>, Failure> {
-        let answer = |due: &driftline_store::refresh::DuePost| {
-            let number = made::number_of(&due.upstream_id)?;
-            let post = made::answer(number, &due.upstream_id)?;
+    /// An answer for each post of a claim, by its upstream ID.
+    pub(super) fn answers(
+        &self,
+        claim: &Claim,
+        answer: impl Fn(&str) -> Result<LookupAnswer, Failure>,
+    ) -> Result<Vec<AnsweredLookup>, Failure> {
+        let answers = claim.posts.iter().map(|due| {
             Ok(AnsweredLookup {
                 what: due.what,
-                answer: LookupAnswer::Found(Box::new(post)),
+                answer: answer(&due.upstream_id)?,
                 asked_at_ms: self.now_ms,
             })
-        };
-        claim.posts.iter().map(answer).collect()
-    }
-
-    /// Answers that are all edited posts.
-    pub(super) fn answers_edited(&self, claim: &Claim) -> Result<Vec<AnsweredLookup>, Failure> {
-        let mut answers = self.answers(claim)?;
-        for answered in &mut answers {
-            if let LookupAnswer::Found(post) = &mut answered.answer {
-                post.edited_at_ms = Some(self.now_ms);
-                post.hashes.content = post.hashes.content.wrapping_add(1);
-            }
-        }
-        Ok(answers)
-    }
-
-    /// What is saved when the upstream does not answer.
-    pub(super) fn silence(&self, claim: &Claim) -> Vec<AnsweredLookup> {
-        let nothing = |due: &driftline_store::refresh::DuePost| AnsweredLookup {
-            what: due.what,
-            answer: LookupAnswer::Nothing,
-            asked_at_ms: self.now_ms,
-        };
-        claim.posts.iter().map(nothing).collect()
+        });
+        answers.collect()
     }
 
     /// Saves answers and schedules the posts again.
@@ -136,20 +102,20 @@ impl Worker {
             let Some(claim) = claim else {
                 return Ok((posts, spent));
             };
-            let answers = self.answers(&claim)?;
+            let answers = self.answers(&claim, |id| {
+                Ok(LookupAnswer::Found(Box::new(made::answer(id)?)))
+            })?;
             posts += answers.len() as u64;
             let changed = answers
                 .iter()
-                .filter(|a| made::is_changed(&a.answer))
-                .count();
+                .filter(|answered| made::is_changed(&answered.answer));
+            let changed = changed.count();
             let start = Instant::now();
             let saved = self.save(claim, answers)?;
             spent += start.elapsed();
-            let updated = saved
-                .outcomes
-                .iter()
-                .filter(|(_, o)| *o == LookupOutcome::Updated);
-            if updated.count() != changed {
+            let is_updated = |outcome: &LookupOutcome| *outcome == LookupOutcome::Updated;
+            let outcomes = saved.outcomes.iter();
+            if outcomes.filter(|(_, outcome)| is_updated(outcome)).count() != changed {
                 return Err(Failure::new("the store took other posts for changed"));
             }
         }
@@ -158,22 +124,14 @@ impl Worker {
     /// Works all due posts off with several workers; how many, and the time.
     pub(super) fn work_off_with(&self, workers: u64) -> Result<(u64, Duration), Failure> {
         let start = Instant::now();
-        let done = thread::scope(|scope| {
-            let started: Vec<_> = (0..workers)
-                .map(|number| {
-                    let mut worker = self.other(number * 2);
-                    scope.spawn(move || worker.work_off())
-                })
-                .collect();
-            started
-                .into_iter()
-                .map(|worker| match worker.join() {
-                    Ok(done) => done.map(|(posts, _)| posts),
-                    Err(_) => Err(Failure::new("a worker panicked")),
-                })
-                .sum::<Result<u64, Failure>>()
+        let done = threads::each(0..workers, |number| {
+            let mut worker = Self {
+                shard: number * 2,
+                ..self.clone()
+            };
+            worker.work_off()
         })?;
-        Ok((done, start.elapsed()))
+        Ok((done.iter().map(|(posts, _)| posts).sum(), start.elapsed()))
     }
 }
 

@@ -1,7 +1,6 @@
 //! The measured process: Driftline's pollers, or a bare loop.
 
 use std::{
-    io,
     sync::{
         Arc,
         atomic::{AtomicU64, Ordering},
@@ -9,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use driftline_core::timeline::{Backfill, Settings};
 use driftline_mirror::{Pollers, PollersOptions, UpstreamAccess};
 use driftline_net::{Http, Options};
@@ -23,39 +22,25 @@ use tokio::{
     time::{MissedTickBehavior, interval},
 };
 
-use crate::failure::Failure;
+use crate::{
+    failure::Failure,
+    ingest,
+    process::{self, Side, TOKEN_VARIABLE},
+};
 
 /// What the process takes.
 #[derive(Debug, Args)]
 pub(crate) struct ChildOptions {
-    kind: Kind,
+    side: Side,
     url: String,
     sources: u16,
-}
-
-/// Which poller.
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Kind {
-    /// The server's pollers on a SQLite store.
-    Driftline,
-    /// Tasks that ask from the newest ID, read the JSON and keep nothing.
-    Bare,
-}
-
-impl Kind {
-    pub(super) const fn name(self) -> &'static str {
-        match self {
-            Self::Driftline => "driftline",
-            Self::Bare => "bare",
-        }
-    }
 }
 
 /// Polls, says so, goes on until standard input ends, and says how many posts came.
 pub(crate) fn run(options: &ChildOptions) -> Result<(), Failure> {
     let runtime = Runtime::new()?;
-    let posts = match options.kind {
-        Kind::Driftline => {
+    let posts = match options.side {
+        Side::Driftline => {
             let folder = tempfile::tempdir()?;
             let store = Store::open(Target::Sqlite {
                 path: folder.path().join("bench.db"),
@@ -65,7 +50,7 @@ pub(crate) fn run(options: &ChildOptions) -> Result<(), Failure> {
             store.close_blocking();
             posts
         }
-        Kind::Bare => runtime.block_on(bare(options))?,
+        Side::Bare => runtime.block_on(bare(options))?,
     };
     println!("{posts}");
     runtime.shutdown_timeout(Duration::from_secs(1));
@@ -75,20 +60,14 @@ pub(crate) fn run(options: &ChildOptions) -> Result<(), Failure> {
 fn add_sources(store: &Store, options: &ChildOptions) -> Result<(), Failure> {
     for number in 1..=options.sources {
         let new = NewSource {
-            name: format!("list-{number}"),
-            origin: options.url.clone(),
-            api: driftline_core::api::Api::Mastodon,
             timeline: format!("list:{number}"),
-            upstream: options.url.clone(),
             settings: Settings {
                 every_ms: EVERY_MS,
                 backfill: Backfill::None,
                 ..Settings::default()
             },
             token: Some(TokenLocation::Environment(TOKEN_VARIABLE.to_owned())),
-            allow_private: false,
-            owner: driftline_store::Owner::Operator,
-            audience: driftline_core::audience::Audience::Public,
+            ..ingest::new_source(&format!("list-{number}"), &options.url)
         };
         let added = store.write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 0))?;
         added.map_err(|_| Failure::new("a source's name is refused"))?;
@@ -139,30 +118,22 @@ async fn poll(client: reqwest::Client, url: String, posts: Arc<AtomicU64>) {
         ticks.tick().await;
         let since = newest.as_ref().map(|id| format!("&since_id={id}"));
         let address = format!("{url}{}", since.unwrap_or_default());
-        let request = client.get(address).bearer_auth("bench");
-        let Ok(answer) = request.send().await else {
-            continue;
-        };
-        let Ok(body) = answer.bytes().await else {
-            continue;
-        };
-        let Ok(statuses) = serde_json::from_slice::<Vec<Status>>(&body) else {
+        let Ok(statuses) = page(client.get(address)).await else {
             continue;
         };
         posts.fetch_add(statuses.len() as u64, Ordering::Relaxed);
-        newest = statuses
-            .into_iter()
-            .next()
-            .map(|status| status.id)
-            .or(newest);
+        let first = statuses.into_iter().next();
+        newest = first.map(|status| status.id).or(newest);
     }
 }
 
-async fn input_ended() -> Result<(), Failure> {
-    let ended = tokio::task::spawn_blocking(|| io::copy(&mut io::stdin(), &mut io::sink()));
-    ended.await??;
-    Ok(())
+async fn page(request: reqwest::RequestBuilder) -> Result<Vec<Status>, Failure> {
+    let answer = request.bearer_auth("bench").send().await?;
+    Ok(serde_json::from_slice(&answer.bytes().await?)?)
 }
 
-pub(super) const TOKEN_VARIABLE: &str = "DRIFTLINE_BENCH_TOKEN";
+async fn input_ended() -> Result<(), Failure> {
+    tokio::task::spawn_blocking(process::until_input_ends).await?
+}
+
 const EVERY_MS: i64 = 1_000;

@@ -145,8 +145,8 @@ named_enum! {
 }
 
 impl PostKind {
-    /// The kind of a post that is a boost or not.
-    pub const fn of(is_boost: bool) -> Self {
+    /// Returns the kind of a post that is a boost or not.
+    pub const fn from_is_boost(is_boost: bool) -> Self {
         if is_boost { Self::Boost } else { Self::Post }
     }
 }

@@ -140,4 +140,6 @@ impl Answer {
     }
 }
 
+/// The media type of a form.
+pub(super) const FORM: &str = "application/x-www-form-urlencoded";
 const TIMEOUT: Duration = Duration::from_secs(30);

@@ -1,6 +1,6 @@
 //! What a mirror holds, next to what the server shows.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -23,19 +23,36 @@ pub(super) struct Stored {
     pub(super) has_left: bool,
 }
 
-/// How a source differs from its timeline.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Difference {
+/// A way in which a source differs from its timeline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Fault {
     /// Shown, and not stored.
-    pub(super) missed: Vec<String>,
+    Missed,
     /// Stored as live more than once.
-    pub(super) doubled: Vec<String>,
+    Doubled,
     /// Shown somewhere, and stored as deleted.
-    pub(super) falsely_deleted: Vec<String>,
+    FalselyDeleted,
     /// Shown here, and said to have left.
-    pub(super) falsely_left: Vec<String>,
-    /// Not shown here, and stored as live.
-    pub(super) shown_no_more: Vec<String>,
+    FalselyLeft,
+    /// Stored with more versions than edits were asked for.
+    FalselyEdited,
+    /// Not shown here, and stored as live: not noticed yet.
+    Unseen,
+}
+
+/// The posts in which a source differs from its timeline, by their IDs.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Difference(BTreeMap<Fault, Vec<String>>);
+
+impl Fault {
+    pub(super) const ALL: [(Fault, &str); 6] = [
+        (Fault::Missed, "missed"),
+        (Fault::Doubled, "doubled"),
+        (Fault::FalselyDeleted, "f.deleted"),
+        (Fault::FalselyLeft, "f.left"),
+        (Fault::FalselyEdited, "f.edited"),
+        (Fault::Unseen, "unseen"),
+    ];
 }
 
 impl Shown {
@@ -95,14 +112,17 @@ fn lasting(id: &str) -> &str {
 }
 
 impl Difference {
-    /// Compares a source with its timeline. `anywhere` holds what any timeline shows.
-    pub(super) fn of(shown: &[Shown], stored: &[Stored], anywhere: &[Shown]) -> Difference {
+    /// Compares a source with its timeline. `anywhere` holds what any timeline shows, `edited` the
+    /// stored posts with too many versions.
+    pub(super) fn new(
+        shown: &[Shown],
+        stored: &[Stored],
+        anywhere: &[Shown],
+        edited: &HashSet<String>,
+    ) -> Difference {
         let names = |shown: &[Shown]| -> HashSet<String> {
-            shown
-                .iter()
-                .flat_map(Shown::names)
-                .map(str::to_owned)
-                .collect()
+            let names = shown.iter().flat_map(Shown::names);
+            names.map(str::to_owned).collect()
         };
         let (here, anywhere) = (names(shown), names(anywhere));
         let is_in =
@@ -116,11 +136,14 @@ impl Difference {
                 let listed = shown.iter().filter(|other| post.shown.is(other)).count();
                 let before = stored[..index].iter().filter(|other| other.is_live());
                 if before.filter(|other| post.shown.is(&other.shown)).count() >= listed.max(1) {
-                    difference.doubled.push(id.clone());
+                    difference.add(Fault::Doubled, id);
                 }
                 if !is_in(&here, &post.shown) {
-                    difference.shown_no_more.push(id.clone());
+                    difference.add(Fault::Unseen, id);
                 }
+            }
+            if edited.contains(&post.post_id) {
+                difference.add(Fault::FalselyEdited, id);
             }
             for name in post.shown.names() {
                 let newest = held.entry(name).or_insert(post);
@@ -132,32 +155,34 @@ impl Difference {
         }
         for post in shown {
             match post.names().find_map(|name| held.get(name)) {
-                None => difference.missed.push(post.id.clone()),
+                None => difference.add(Fault::Missed, &post.id),
                 Some(held) if held.has_left && !held.is_deleted => {
-                    difference.falsely_left.push(post.id.clone());
+                    difference.add(Fault::FalselyLeft, &post.id);
                 }
                 Some(_) => {}
             }
         }
-        let mut deleted: Vec<_> = held.values().filter(|post| post.is_deleted).collect();
-        deleted.sort_by_key(|post| &post.shown.id);
-        deleted.dedup_by_key(|post| &post.shown.id);
-        let false_ones = deleted
-            .into_iter()
-            .filter(|post| is_in(&anywhere, &post.shown));
-        difference.falsely_deleted = false_ones.map(|post| post.shown.id.clone()).collect();
+        let deleted = held.values().filter(|post| post.is_deleted);
+        let falsely = deleted.filter(|post| is_in(&anywhere, &post.shown));
+        let falsely: BTreeSet<&String> = falsely.map(|post| &post.shown.id).collect();
+        for id in falsely {
+            difference.add(Fault::FalselyDeleted, id);
+        }
         difference
     }
 
-    /// Whether nothing is missed, doubled, or falsely said to be gone.
+    fn add(&mut self, fault: Fault, id: &str) {
+        self.0.entry(fault).or_default().push(id.to_owned());
+    }
+
+    /// The posts at fault in one way.
+    pub(super) fn posts(&self, fault: Fault) -> &[String] {
+        self.0.get(&fault).map_or(&[], Vec::as_slice)
+    }
+
+    /// True if nothing is missed, doubled, or falsely said to be gone or edited.
     pub(super) fn is_good(&self) -> bool {
-        let bad = [
-            &self.missed,
-            &self.doubled,
-            &self.falsely_deleted,
-            &self.falsely_left,
-        ];
-        bad.iter().all(|of| of.is_empty())
+        self.0.keys().all(|fault| *fault == Fault::Unseen)
     }
 }
 
@@ -176,68 +201,64 @@ mod tests {
     fn stored(id: &str) -> Stored {
         Stored {
             shown: shown(id),
-            post_id: "1".to_owned(),
+            post_id: id.to_owned(),
             is_deleted: false,
             has_left: false,
+        }
+    }
+
+    fn deleted(id: &str) -> Stored {
+        Stored {
+            is_deleted: true,
+            ..stored(id)
+        }
+    }
+
+    fn left(id: &str) -> Stored {
+        Stored {
+            has_left: true,
+            ..stored(id)
         }
     }
 
     fn compare(here: &[&str], rows: &[Stored], elsewhere: &[&str]) -> Difference {
         let all = |ids: &[&str]| ids.iter().map(|id| shown(id)).collect::<Vec<_>>();
         let anywhere = [all(here), all(elsewhere)].concat();
-        Difference::of(&all(here), rows, &anywhere)
-    }
-
-    #[test]
-    fn equal_timelines_do_not_differ() {
-        let difference = compare(&["b", "a"], &[stored("a"), stored("b")], &[]);
-        assert_eq!(difference, Difference::default());
-        assert!(difference.is_good());
+        Difference::new(&all(here), rows, &anywhere, &["edited".to_owned()].into())
     }
 
     #[test]
     fn each_fault_is_found() {
-        let missed = compare(&["b", "a"], &[stored("a")], &[]);
-        assert_eq!(missed.missed, ["b"]);
-        let doubled = compare(&["a"], &[stored("a"), stored("a")], &[]);
-        assert_eq!(doubled.doubled, ["a"]);
-        let by_another_id = compare(&["a'"], &[stored("a"), stored("a'")], &[]);
-        assert_eq!(by_another_id.doubled, ["a'"]);
-        let deleted = Stored {
-            is_deleted: true,
-            ..stored("a")
-        };
-        let elsewhere = compare(&[], std::slice::from_ref(&deleted), &["a"]);
-        assert_eq!(elsewhere.falsely_deleted, ["a"]);
-        let left = Stored {
-            has_left: true,
-            ..stored("a")
-        };
-        let here = compare(&["a"], &[left], &[]);
-        assert_eq!(here.falsely_left, ["a"]);
-        for bad in [&missed, &doubled, &by_another_id, &elsewhere, &here] {
-            assert!(!bad.is_good());
+        #[rustfmt::skip]
+        let faults = [
+            (&["b", "a"][..], &[stored("a")][..], &[][..], Fault::Missed, "b"),
+            (&["a"], &[stored("a"), stored("a")], &[], Fault::Doubled, "a"),
+            (&["a'"], &[stored("a"), stored("a'")], &[], Fault::Doubled, "a'"),
+            (&[], &[deleted("a")], &["a"], Fault::FalselyDeleted, "a"),
+            (&["a"], &[left("a")], &[], Fault::FalselyLeft, "a"),
+            (&["edited"], &[stored("edited")], &[], Fault::FalselyEdited, "edited"),
+        ];
+        for (here, rows, elsewhere, fault, id) in faults {
+            let difference = compare(here, rows, elsewhere);
+            assert_eq!(difference.posts(fault), [id]);
+            assert!(!difference.is_good(), "{fault:?}");
         }
     }
 
     #[test]
-    fn what_is_gone_or_returned_or_renamed_is_no_fault() {
-        let deleted = Stored {
-            is_deleted: true,
-            ..stored("a")
-        };
-        let left = Stored {
-            has_left: true,
-            ..stored("b")
-        };
-        let gone = compare(&[], &[deleted.clone(), left.clone()], &["b"]);
-        assert_eq!(gone, Difference::default());
-        let returned = compare(&["a", "b"], &[deleted, left, stored("a"), stored("b")], &[]);
-        assert_eq!(returned, Difference::default());
-        let renamed = compare(&["a'"], &[stored("a")], &[]);
-        assert_eq!(renamed, Difference::default());
+    fn posts_that_are_gone_or_returned_or_renamed_are_no_fault() {
+        let pair = [stored("a"), stored("b")];
+        let returned = [deleted("a"), left("b"), stored("a"), stored("b")];
+        for (here, rows, elsewhere) in [
+            (&["b", "a"][..], &pair[..], &[][..]),
+            (&[], &[deleted("a"), left("b")], &["b"]),
+            (&["a", "b"], &returned, &[]),
+            (&["a'"], &[stored("a")], &[]),
+        ] {
+            assert_eq!(compare(here, rows, elsewhere), Difference::default());
+        }
         let not_noticed = compare(&[], &[stored("a")], &[]);
-        assert_eq!(not_noticed.shown_no_more, ["a"]);
+        assert_eq!(not_noticed.posts(Fault::Unseen), ["a"]);
         assert!(not_noticed.is_good());
     }
 }

@@ -1,16 +1,15 @@
 //! The `driftline` binary that mirrors the server.
 
 use std::fs::File;
-use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::ladder::Ladder;
 use super::server::{output, signal};
 use super::timelines::Timeline;
 use crate::error::TaskError;
+use crate::workspace::start;
 
 /// The binary with its data folder, or its database.
 pub(super) struct Mirror {
@@ -40,12 +39,15 @@ impl Mirror {
         url: &str,
         of: &Timeline,
         token: &Path,
-        ladder: Ladder,
+        has_default_ladder: bool,
     ) -> Result<(), TaskError> {
         let mut add = self.command(&["source", "add", url, "--allow-private"]);
         add.args(["--name", &of.name, "--timeline", &of.timeline])
-            .args(["--backfill", "all"])
-            .args(ladder.settings());
+            .args(["--backfill", "all"]);
+        if !has_default_ladder {
+            // It ends within a trial's time.
+            add.args(["--rung", "90s/10s"]);
+        }
         if of.with_token {
             add.arg("--token-file").arg(token);
         }
@@ -63,50 +65,22 @@ impl Mirror {
         let log = self.folder.join("driftline.log");
         let failed = |error| TaskError::Program("driftline serve".to_owned(), error);
         let log = File::options().create(true).append(true).open(log);
-        let arguments = [
-            "serve",
-            "--listen",
-            "127.0.0.1:0",
-            "--allow-private",
-            "--json",
-        ];
-        let mut child = self
-            .command(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(log.map_err(failed)?)
-            .spawn()
-            .map_err(failed)?;
-        let mut line = String::new();
-        if let Some(stdout) = child.stdout.take() {
-            BufReader::new(stdout)
-                .read_line(&mut line)
-                .map_err(failed)?;
-        }
+        let mut serve = self.command(&["serve", "--listen", "127.0.0.1:0", "--allow-private"]);
+        let (child, line) = start(serve.arg("--json").stderr(log.map_err(failed)?))?;
         self.running = Some(child);
         let said: Value = serde_json::from_str(&line).unwrap_or_default();
         let url = said["listening"].as_str().unwrap_or_default();
         let Some(address) = url.strip_prefix("http://") else {
-            let text = format!(
-                "`driftline serve` does not listen: {}",
-                self.folder.display()
-            );
+            let folder = self.folder.display();
+            let text = format!("`driftline serve` does not listen: see {folder}");
             return Err(TaskError::message(text));
         };
         address.clone_into(&mut self.address);
         Ok(())
     }
 
-    /// Ends it with SIGKILL.
-    pub(super) fn kill(&mut self) {
-        self.end("KILL");
-    }
-
-    /// Ends it in order.
-    pub(super) fn stop(&mut self) {
-        self.end("TERM");
-    }
-
-    fn end(&mut self, with: &str) {
+    /// Ends it with a signal.
+    pub(super) fn end(&mut self, with: &str) {
         if let Some(mut child) = self.running.take() {
             signal(with, &child.id().to_string());
             let _ = child.wait();
@@ -116,23 +90,10 @@ impl Mirror {
     /// The one JSON value that a command prints.
     pub(super) fn json(&self, arguments: &[&str]) -> Result<Value, TaskError> {
         let printed = output(self.command(arguments).arg("--json"))?;
-        let failed = |error| {
-            TaskError::message(format!(
-                "driftline {}: {error}: {printed}",
-                arguments.join(" ")
-            ))
-        };
-        serde_json::from_str(&printed).map_err(failed)
-    }
-
-    /// What `source verify` says of a source in its first line.
-    pub(super) fn claim(&self, name: &str) -> Result<String, TaskError> {
-        let printed = output(&mut self.command(&["source", "verify", name]))?;
-        let first = printed.lines().next().unwrap_or_default();
-        Ok(first
-            .split_once(", ")
-            .map_or(first, |(_, claim)| claim)
-            .to_owned())
+        serde_json::from_str(&printed).map_err(|error| {
+            let command = arguments.join(" ");
+            TaskError::message(format!("driftline {command}: {error}: {printed}"))
+        })
     }
 
     /// What is stored of a source, an object a post.
@@ -147,11 +108,9 @@ impl Mirror {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(&self.binary);
         for (name, _) in std::env::vars_os() {
-            if name
-                .to_str()
-                .is_some_and(|name| name.starts_with("DRIFTLINE_"))
-            {
-                command.env_remove(name);
+            let text = name.to_string_lossy();
+            if text.starts_with("DRIFTLINE_") {
+                command.env_remove(&name);
             }
         }
         command
@@ -170,6 +129,6 @@ impl Mirror {
 
 impl Drop for Mirror {
     fn drop(&mut self) {
-        self.kill();
+        self.end("KILL");
     }
 }

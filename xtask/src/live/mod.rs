@@ -3,16 +3,10 @@
 
 mod api;
 mod compare;
-mod gotosocial;
-mod hollo;
-mod ladder;
 mod mirror;
-mod mitra;
 mod report;
-mod request_log;
 mod server;
-mod snac;
-mod takahe;
+mod software;
 mod timelines;
 mod writer;
 
@@ -22,15 +16,15 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use std::{fs, thread};
 
 use clap::{Args, ValueEnum};
+use serde_json::Value;
 
 use crate::error::TaskError;
 use crate::test::cluster::{self, Cluster};
 use crate::workspace::Workspace;
-use ladder::Ladder;
 use mirror::Mirror;
-use report::Outcome;
-use request_log::RequestLog;
-use server::{Account, Server, Setup, Software, free_address, output};
+use report::SourceOutcome;
+use server::{Account, Server, Setup, failed, free_address, output};
+use software::Software;
 use timelines::Timeline;
 use writer::Writers;
 
@@ -44,9 +38,6 @@ pub(crate) struct LiveArgs {
     /// `dist` and `node_modules`, for `node` 24 or later on the path
     #[arg(long)]
     at: PathBuf,
-    /// A built `driftline` to try; without one, this workspace's is built
-    #[arg(long)]
-    binary: Option<PathBuf>,
     /// What Driftline keeps its data in
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Database,
@@ -77,55 +68,47 @@ enum Database {
 
 /// Runs a trial; fails if Driftline's copy differs from what the server shows.
 pub(crate) fn run(workspace: &Workspace, args: &LiveArgs) -> Result<(), TaskError> {
-    let at = fs::canonicalize(&args.at);
-    let at = at.map_err(|error| TaskError::Program(args.at.display().to_string(), error))?;
-    let scratch = tempfile::tempdir();
-    let scratch = scratch.map_err(|error| TaskError::Program("a folder".to_owned(), error))?;
+    let at = fs::canonicalize(&args.at).map_err(|error| failed(&args.at, error))?;
+    let scratch = tempfile::tempdir().map_err(|error| failed(Path::new("a folder"), error))?;
     let folder = args.keep.as_deref().unwrap_or(scratch.path());
-    let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
-    let (server_folder, own_folder) = (folder.join("server"), folder.join("driftline"));
-    for folder in [&server_folder, &own_folder] {
-        workspace.shell.create_dir(folder)?;
-    }
-    let binary = match &args.binary {
-        Some(binary) => std::path::absolute(binary).unwrap_or_else(|_| binary.clone()),
-        None => workspace.build(&["--bin", "driftline"])?.join("driftline"),
-    };
+    let folder = std::path::absolute(folder).map_err(|error| failed(folder, error))?;
+    let server_folder = workspace.shell.create_dir(folder.join("server"))?;
+    let own_folder = workspace.shell.create_dir(folder.join("driftline"))?;
+    let binary = workspace.build(&["--bin", "driftline"])?.join("driftline");
     let is_postgres = args.database == Database::Postgres;
-    let cluster = match is_postgres || args.software.needs_postgres() {
+    let needs_postgres = args.software.needs_postgres();
+    let cluster = match is_postgres || needs_postgres {
         true => Some(TrialCluster::start(workspace)?),
         false => None,
     };
     let database = |name, is_needed: bool| {
         let cluster = cluster.as_ref().filter(|_| is_needed);
-        cluster
-            .map(|cluster| cluster.create_database(name))
-            .transpose()
+        let url = cluster.map(|cluster| cluster.create_database(name));
+        url.transpose()
     };
-    let server_url = database("server", args.software.needs_postgres())?;
+    let server_url = database("server", needs_postgres)?.unwrap_or_default();
     let own_url = database("driftline", is_postgres)?;
 
     let address = free_address()?;
-    let log = RequestLog::start(&address)?;
     let setup = Setup {
         at: &at,
         folder: &server_folder,
         address: &address,
-        host: &log.address,
-        database_url: server_url.as_deref(),
+        host: &address,
+        database_url: &server_url,
     };
     let (server, accounts) = args.software.start(&setup)?;
     let mirror = Mirror::new(&binary, &own_folder, own_url);
-    let outcome = Trial {
+    let trial = Trial {
         args,
-        log,
+        address: &address,
         server,
         accounts,
         mirror,
-    }
-    .run(&own_folder)?;
-    outcome.print();
-    match outcome.is_good() {
+    };
+    let sources = trial.run(&own_folder)?;
+    report::print(&sources);
+    match sources.iter().all(|source| source.difference.is_good()) {
         true => Ok(()),
         false => Err(TaskError::message(
             "the copy differs from what the server shows",
@@ -164,55 +147,55 @@ impl TrialCluster {
 /// A server with accounts, and a mirror of it.
 struct Trial<'a> {
     args: &'a LiveArgs,
-    log: RequestLog,
+    address: &'a str,
     server: Server,
     accounts: Vec<Account>,
     mirror: Mirror,
 }
 
 impl Trial<'_> {
-    fn run(mut self, folder: &Path) -> Result<Outcome, TaskError> {
+    fn run(mut self, folder: &Path) -> Result<Vec<SourceOutcome>, TaskError> {
         let api = self.server.api.clone();
         let accounts = self.accounts.clone();
         let writers = Writers::new(&api, &accounts, self.args.default_ladder);
         let list = writers.befriend()?;
         writers.write_history(HISTORY)?;
-        let (timelines, refused) = timelines::shown(&api, &accounts, list.as_deref())?;
+        let timelines = timelines::shown(&api, &accounts, list.as_deref())?;
         self.add_sources(&timelines, folder)?;
         self.mirror.start()?;
         let begun = Instant::now();
         thread::scope(|scope| {
+            let writers = &writers;
             for author in 0..accounts.len() {
-                let writers = &writers;
                 scope.spawn(move || writers.write(author, self.args.seed));
             }
             let pause = self.args.writing / 10;
-            let writers = &writers;
             scope.spawn(move || writers.quarrel(pause));
             let killed = self.kill_on_the_way(begun);
             writers.stop();
             killed
         })?;
-        let looks = self.looks(&timelines)?;
-        let ready = self.wait_until_ready(&timelines)?;
+        self.wait_until_ready(&timelines)?;
         let record = writers.record().clone();
-        let mut outcome = Outcome::gather(&api, &accounts[0], &self.mirror, &timelines, record)?;
-        self.mirror.stop();
-        outcome.refused = refused;
-        outcome.ladder = self.ladder();
-        outcome.looks = looks;
-        outcome.ready = ready;
-        outcome.requests = self.log.counts();
-        Ok(outcome)
+        let sources = report::gather(&api, &accounts, &self.mirror, &timelines, &record)?;
+        self.mirror.end("TERM");
+        println!("written: {:?}", record.done);
+        println!(
+            "refused: {:?}; without an answer: {}",
+            record.refused, record.unanswered
+        );
+        Ok(sources)
     }
 
     fn add_sources(&self, timelines: &[Timeline], folder: &Path) -> Result<(), TaskError> {
         let token = folder.join("token");
         let written = fs::write(&token, &self.accounts[0].token);
-        written.map_err(|error| TaskError::Program(token.display().to_string(), error))?;
-        let url = format!("http://{}", self.log.address);
+        written.map_err(|error| failed(&token, error))?;
+        let url = format!("http://{}", self.address);
         for timeline in timelines {
-            self.mirror.add(&url, timeline, &token, self.ladder())?;
+            let has_default_ladder = self.args.default_ladder;
+            self.mirror
+                .add(&url, timeline, &token, has_default_ladder)?;
         }
         self.mirror.add_credential(&url, &token)
     }
@@ -224,7 +207,7 @@ impl Trial<'_> {
             thread::sleep((quarter * quarters).saturating_sub(begun.elapsed()));
         };
         wait_until(1);
-        self.mirror.kill();
+        self.mirror.end("KILL");
         self.mirror.start()?;
         wait_until(2);
         self.server.kill();
@@ -232,60 +215,85 @@ impl Trial<'_> {
         self.server.start_again()?;
         wait_until(3);
         self.server.kill();
-        self.mirror.kill();
+        self.mirror.end("KILL");
         self.server.start_again()?;
         self.mirror.start()?;
         wait_until(4);
         Ok(())
     }
 
-    fn ladder(&self) -> Ladder {
-        match self.args.default_ladder {
-            true => Ladder::Default,
-            false => Ladder::Short,
-        }
-    }
-
-    /// How often each source has been read again until now.
-    fn looks(&self, timelines: &[Timeline]) -> Result<Vec<(String, u64)>, TaskError> {
-        let looks = timelines.iter().map(|timeline| {
-            let report = self.mirror.json(&["source", "verify", &timeline.name])?;
-            let rungs = report["rungs"].as_array().into_iter().flatten();
-            let looks = rungs.filter_map(|rung| rung["looks"].as_u64()).sum();
-            Ok((timeline.name.clone(), looks))
-        });
-        looks.collect()
-    }
-
-    /// Waits until each source is ready to be compared, for a time; how long that took, or the
+    /// Waits until each source is ready to be compared, for a time. Prints how long that took, or the
     /// sources that are not.
-    fn wait_until_ready(
-        &self,
-        timelines: &[Timeline],
-    ) -> Result<Result<Duration, Vec<String>>, TaskError> {
+    fn wait_until_ready(&self, timelines: &[Timeline]) -> Result<(), TaskError> {
         let begun = Instant::now();
         let written = SystemTime::now().duration_since(UNIX_EPOCH);
         let written_ms = i64::try_from(written.unwrap_or_default().as_millis()).unwrap_or(i64::MAX);
         loop {
             let mut unready = Vec::new();
-            for timeline in timelines {
-                let report = self.mirror.json(&["source", "verify", &timeline.name])?;
-                if !self.ladder().is_ready(&report, written_ms) {
-                    unready.push(timeline.name.clone());
+            for Timeline { name, .. } in timelines {
+                let report = self.mirror.json(&["source", "verify", name])?;
+                let is_ready = match self.args.default_ladder {
+                    true => is_read_twice(&report, written_ms),
+                    false => report["settled"] == true,
+                };
+                if !is_ready {
+                    unready.push(name.as_str());
                 }
             }
-            if unready.is_empty() {
-                return Ok(Ok(begun.elapsed()));
-            }
-            if begun.elapsed() > self.args.settling {
-                return Ok(Err(unready));
+            if unready.is_empty() || begun.elapsed() > self.args.settling {
+                let seconds = begun.elapsed().as_secs();
+                println!("{seconds} s after the last write not ready: {unready:?}");
+                return Ok(());
             }
             thread::sleep(Duration::from_secs(3));
         }
     }
 }
 
+/// True if a source on the default ladder, which takes a day, is ready by the report of `source verify`: a poll
+/// has succeeded since `written_ms`, nothing is open, and nothing waits for its second look.
+fn is_read_twice(report: &Value, written_ms: i64) -> bool {
+    let last_ms = report["polls"]["last_ms"].as_i64();
+    let is_open = |gap: &Value| match gap["kind"].as_str() {
+        Some("open" | "history") => true,
+        Some("provisional") => gap["rung"] == 0,
+        _ => false,
+    };
+    let mut gaps = report["gaps"].as_array().into_iter().flatten();
+    last_ms.is_some_and(|last_ms| last_ms > written_ms)
+        && report["verdict"] != "catching_up"
+        && !gaps.any(is_open)
+}
+
 /// Posts that are there before Driftline comes.
 const HISTORY: usize = 60;
 /// How long the server stays away.
 const AWAY: Duration = Duration::from_secs(3);
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_default_ladder_waits_for_a_poll_and_for_the_second_look() {
+        for (is_ready, verdict, last_ms, kind, rung) in [
+            (true, "provisional", 9, "provisional", 1),
+            (true, "gaps", 9, "unrecoverable", 0),
+            (false, "provisional", 5, "provisional", 1),
+            (false, "provisional", 9, "provisional", 0),
+            (false, "gaps", 9, "open", 0),
+            (false, "history", 9, "history", 0),
+            (false, "catching_up", 9, "provisional", 1),
+        ] {
+            let report = json!({
+                "verdict": verdict,
+                "polls": { "last_ms": last_ms },
+                "gaps": [{ "kind": kind, "rung": rung }],
+            });
+            assert_eq!(is_read_twice(&report, 5), is_ready, "{report}");
+        }
+        assert!(!is_read_twice(&json!({}), 5));
+    }
+}

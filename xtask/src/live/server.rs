@@ -1,28 +1,15 @@
-//! A server under trial: its programs, its accounts, and the kinds of server there are.
+//! A server under trial: its programs and its accounts.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
-
-use clap::ValueEnum;
+use std::{io, thread};
 
 use super::api::Api;
-use super::{gotosocial, hollo, mitra, snac, takahe};
 use crate::error::TaskError;
-
-/// The software of a server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Software {
-    Gotosocial,
-    Takahe,
-    Snac,
-    Mitra,
-    Hollo,
-}
 
 /// Where a server is built, and where it may keep its data.
 pub(super) struct Setup<'a> {
@@ -32,10 +19,10 @@ pub(super) struct Setup<'a> {
     pub(super) folder: &'a Path,
     /// Where it is to listen, `127.0.0.1:PORT`.
     pub(super) address: &'a str,
-    /// The name that it is to answer to: the proxy's address.
+    /// The name that it is to answer to.
     pub(super) host: &'a str,
-    /// A database of its own, if it needs PostgreSQL.
-    pub(super) database_url: Option<&'a str>,
+    /// A database of its own if it needs PostgreSQL, else empty.
+    pub(super) database_url: &'a str,
 }
 
 /// A server that is set up.
@@ -49,34 +36,16 @@ pub(super) struct Server {
 /// One who writes.
 #[derive(Debug, Clone)]
 pub(super) struct Account {
-    pub(super) name: String,
+    pub(super) name: &'static str,
     pub(super) id: String,
     pub(super) token: String,
-}
-
-impl Software {
-    /// Whether it keeps its data in PostgreSQL.
-    pub(super) fn needs_postgres(self) -> bool {
-        matches!(self, Software::Takahe | Software::Mitra | Software::Hollo)
-    }
-
-    /// Sets a server up, starts it and makes its accounts.
-    pub(super) fn start(self, setup: &Setup<'_>) -> Result<(Server, Vec<Account>), TaskError> {
-        match self {
-            Software::Gotosocial => gotosocial::start(setup, &NAMES),
-            Software::Takahe => takahe::start(setup, &NAMES),
-            Software::Snac => snac::start(setup, &NAMES),
-            Software::Mitra => mitra::start(setup, &NAMES),
-            Software::Hollo => hollo::start(setup, &NAMES),
-        }
-    }
 }
 
 impl Setup<'_> {
     /// A program of the server, its output in a file of that name.
     pub(super) fn program(&self, name: &str, program: &Path) -> Result<Command, TaskError> {
         let path = self.folder.join(format!("{name}.log"));
-        let failed = |error| TaskError::Program(path.display().to_string(), error);
+        let failed = |error| failed(&path, error);
         let log = File::options().create(true).append(true).open(&path);
         let log = log.map_err(failed)?;
         let mut command = Command::new("sh");
@@ -99,6 +68,13 @@ impl Setup<'_> {
             TaskError::message(format!("{at} has no {names}: build the server there first"))
         })
     }
+
+    /// Makes a folder in its own.
+    pub(super) fn make_folder(&self, name: &str) -> Result<PathBuf, TaskError> {
+        let path = self.folder.join(name);
+        fs::create_dir_all(&path).map_err(|error| failed(&path, error))?;
+        Ok(path)
+    }
 }
 
 impl Server {
@@ -118,23 +94,21 @@ impl Server {
         for program in &mut self.programs {
             // A group of its own: what it starts ends with it.
             let started = program.process_group(0).spawn();
-            let failed = |error| TaskError::Program("sh".to_owned(), error);
-            self.running.push(started.map_err(failed)?);
+            self.running
+                .push(started.map_err(|error| failed(Path::new("sh"), error))?);
         }
         let begun = Instant::now();
         loop {
             let answer = self.api.get("/api/v1/instance", None);
-            // Hollo has no instance before its first account.
-            if answer
-                .as_ref()
-                .is_ok_and(|answer| matches!(answer.status, 200 | 404))
-            {
-                return Ok(());
-            }
+            let why = match answer {
+                // Hollo has no instance before its first account.
+                Ok(answer) if matches!(answer.status, 200 | 404) => return Ok(()),
+                Ok(answer) => answer.text,
+                Err(error) => error.to_string(),
+            };
             if begun.elapsed() > START {
-                let why = answer.map_or_else(|error| error.to_string(), |answer| answer.text);
-                let why = format!("the server does not answer: {why}");
-                return Err(TaskError::message(why));
+                let text = format!("the server does not answer: {why}");
+                return Err(TaskError::message(text));
             }
             thread::sleep(Duration::from_millis(200));
         }
@@ -153,6 +127,11 @@ impl Drop for Server {
     fn drop(&mut self) {
         self.kill();
     }
+}
+
+/// An error about a file or a program.
+pub(super) fn failed(what: &Path, error: io::Error) -> TaskError {
+    TaskError::Program(what.display().to_string(), error)
 }
 
 /// Sends a signal to a process, or to a group (`-PID`).
@@ -180,11 +159,12 @@ pub(super) fn output(command: &mut Command) -> Result<String, TaskError> {
 /// An address on loopback that is free now.
 pub(super) fn free_address() -> Result<String, TaskError> {
     let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let failed = |error| TaskError::Program("a free port".to_owned(), error);
-    Ok(free.map_err(failed)?.to_string())
+    let free = free.map_err(|error| failed(Path::new("a free port"), error))?;
+    Ok(free.to_string())
 }
 
 /// Ends the program, and all that it started, when this program has ended in whatever way.
 const KEEPER: &str = r#""$@" </dev/null & cat >/dev/null; kill -KILL -- "-$$""#;
-const NAMES: [&str; 3] = ["ada", "ben", "cleo"];
+/// The accounts' names.
+pub(super) const NAMES: [&str; 3] = ["ada", "ben", "cleo"];
 const START: Duration = Duration::from_secs(300);

@@ -1,5 +1,7 @@
 //! The timelines of a server that are mirrored, and what the server says of them at the end.
 
+use std::collections::HashSet;
+
 use serde_json::Value;
 
 use super::api::Api;
@@ -18,114 +20,86 @@ pub(super) struct Timeline {
     pub(super) with_token: bool,
 }
 
-/// The source's name of a timeline that the server does not show, with the status.
-pub(super) type Refused = (String, u16);
-
-/// The timelines that the server shows to the first account, and to nobody in particular; and
+/// The timelines that the server shows to the first account, and to nobody in particular. Prints
 /// those that it refuses, with the status.
 pub(super) fn shown(
     api: &Api,
     accounts: &[Account],
     list: Option<&str>,
-) -> Result<(Vec<Timeline>, Vec<Refused>), TaskError> {
-    let (reader, other) = (&accounts[0], &accounts[1]);
-    let mut all = vec![
-        (
-            "public",
-            "public".to_owned(),
-            "/api/v1/timelines/public?".to_owned(),
-        ),
-        (
-            "local",
-            "local".to_owned(),
-            "/api/v1/timelines/public?local=true&".to_owned(),
-        ),
-        (
-            "tag",
-            format!("tag:{TAG}"),
-            format!("/api/v1/timelines/tag/{TAG}?"),
-        ),
-        (
-            "account",
-            format!("account:{}", other.id),
-            format!("/api/v1/accounts/{}/statuses?", other.id),
-        ),
-        (
-            "home",
-            "home".to_owned(),
-            "/api/v1/timelines/home?".to_owned(),
-        ),
-        (
-            "mentions",
-            "mentions".to_owned(),
-            "/api/v1/notifications?types[]=mention&".to_owned(),
-        ),
+) -> Result<Vec<Timeline>, TaskError> {
+    let other = &accounts[1].id;
+    let list = list.unwrap_or_default();
+    #[rustfmt::skip]
+    let all = [
+        ("public", "public".to_owned(), "timelines/public?".to_owned()),
+        ("local", "local".to_owned(), "timelines/public?local=true&".to_owned()),
+        ("tag", format!("tag:{TAG}"), format!("timelines/tag/{TAG}?")),
+        ("account", format!("account:{other}"), format!("accounts/{other}/statuses?")),
+        ("home", "home".to_owned(), "timelines/home?".to_owned()),
+        ("mentions", "mentions".to_owned(), "notifications?types[]=mention&".to_owned()),
+        ("list", format!("list:{list}"), format!("timelines/list/{list}?")),
     ];
-    if let Some(list) = list {
-        let path = format!("/api/v1/timelines/list/{list}?");
-        all.push(("list", format!("list:{list}"), path));
-    }
-    let (mut timelines, mut refused) = (Vec::new(), Vec::new());
-    for (kind, timeline, path) in all {
-        for with_token in [true, false] {
-            let own = matches!(kind, "home" | "mentions" | "list");
-            if own && !with_token {
-                continue;
-            }
-            let name = if with_token {
-                kind.to_owned()
-            } else {
-                format!("{kind}-open")
+    let mut timelines = Vec::new();
+    for (kind, timeline, path) in all
+        .iter()
+        .filter(|(kind, ..)| *kind != "list" || !list.is_empty())
+    {
+        let is_own = matches!(*kind, "home" | "mentions" | "list");
+        for with_token in [true, false].into_iter().filter(|with| *with || !is_own) {
+            let timeline = Timeline {
+                name: format!("{kind}{}", if with_token { "" } else { "-open" }),
+                timeline: timeline.clone(),
+                path: format!("/api/v1/{path}"),
+                with_token,
             };
-            let token = with_token.then_some(reader.token.as_str());
-            let answer = api.get(&format!("{path}limit=1"), token)?;
+            let answer = api.get(
+                &format!("{}limit=1", timeline.path),
+                timeline.token(accounts),
+            )?;
             match answer.status {
-                200 => timelines.push(Timeline {
-                    name,
-                    timeline: timeline.clone(),
-                    path: path.clone(),
-                    with_token,
-                }),
-                status => refused.push((name, status)),
+                200 => timelines.push(timeline),
+                status => println!("not shown: {} ({status})", timeline.name),
             }
         }
     }
-    Ok((timelines, refused))
+    Ok(timelines)
 }
 
 impl Timeline {
+    fn token<'a>(&self, accounts: &'a [Account]) -> Option<&'a str> {
+        self.with_token.then_some(accounts[0].token.as_str())
+    }
+
     /// All statuses that the server shows now, from the newest down.
-    pub(super) fn walk(&self, api: &Api, reader: &Account) -> Result<Vec<Value>, TaskError> {
-        let token = self.with_token.then_some(reader.token.as_str());
+    pub(super) fn walk(&self, api: &Api, accounts: &[Account]) -> Result<Vec<Value>, TaskError> {
         let mut statuses: Vec<Value> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         let mut below = String::new();
         for _ in 0..MAX_PAGES {
             let path = format!("{}limit=40{below}", self.path);
-            let answer = api.get(&path, token)?.success(&path)?;
-            let page = answer.json.as_array().cloned().unwrap_or_default();
-            let ids = page.iter().map(|item| item["id"].to_string());
+            let answer = api.get(&path, self.token(accounts))?.success(&path)?;
+            let mut page = answer.json.as_array().cloned().unwrap_or_default();
+            let last = page
+                .last()
+                .map(|item| item["id"].as_str().unwrap_or_default().to_owned());
             // A server that takes no bound shows the same page again.
-            let news: Vec<bool> = ids.map(|id| seen.insert(id)).collect();
-            let Some(last) = page.last().filter(|_| news.contains(&true)) else {
+            page.retain(|item| seen.insert(item["id"].to_string()));
+            let Some(last) = last.filter(|_| !page.is_empty()) else {
                 return Ok(statuses);
             };
-            let last = last["id"].as_str().unwrap_or_default();
             below = format!("&max_id={last}");
-            for (item, is_new) in page.into_iter().zip(news) {
-                if is_new && !is_other_notification(&item) {
-                    let of_notification = item.get("status").filter(|of| of.is_object());
-                    statuses.push(of_notification.cloned().unwrap_or(item));
-                }
-            }
+            // Mitra lists all kinds of notifications.
+            page.retain(|item| item["type"].as_str().is_none_or(|kind| kind == "mention"));
+            statuses.extend(
+                page.into_iter()
+                    .map(|item| match item["status"].is_object() {
+                        true => item["status"].clone(),
+                        false => item,
+                    }),
+            );
         }
         Err(TaskError::message(format!("{} has no end", self.name)))
     }
-}
-
-/// Whether it is a notification of something else than a mention: Mitra lists all kinds.
-fn is_other_notification(item: &Value) -> bool {
-    item["type"].as_str().is_some_and(|kind| kind != "mention")
 }
 
 /// What half of the posts are tagged with.

@@ -10,7 +10,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
-use super::api::{Answer, Api};
+use super::api::{Answer, Api, Token};
 use super::server::Account;
 use super::timelines::TAG;
 use crate::error::TaskError;
@@ -49,6 +49,7 @@ struct Post {
     is_tagged: bool,
     poll: Option<String>,
     boosted_by: Vec<usize>,
+    is_gone: bool,
 }
 
 impl<'a> Writers<'a> {
@@ -65,10 +66,12 @@ impl<'a> Writers<'a> {
 
     /// All follow all, and the first account has a list of the others; its ID, if there are lists.
     pub(super) fn befriend(&self) -> Result<Option<String>, TaskError> {
-        for (account, other) in self.pairs() {
-            self.relate(account, other, "follow")?;
+        for account in self.accounts {
+            for other in self.accounts.iter().filter(|other| other.id != account.id) {
+                self.relate(account, other, "follow")?;
+            }
         }
-        let token = Some(self.accounts[0].token.as_str());
+        let token = self.token(0);
         let list = json!({ "title": "others" });
         let list = self.api.send_json("POST", "/api/v1/lists", token, &list)?;
         let Ok(list) = list.success("a list").and_then(|list| list.text_of("id")) else {
@@ -80,14 +83,6 @@ impl<'a> Writers<'a> {
         let added = self.api.send_json("POST", &path, token, &members)?;
         added.success(&path)?;
         Ok(Some(list))
-    }
-
-    fn pairs(&self) -> impl Iterator<Item = (&'a Account, &'a Account)> {
-        let accounts = self.accounts;
-        let pairs = accounts
-            .iter()
-            .flat_map(|one| accounts.iter().map(move |other| (one, other)));
-        pairs.filter(|(one, other)| one.id != other.id)
     }
 
     fn relate(&self, account: &Account, other: &Account, how: &str) -> Result<Answer, TaskError> {
@@ -125,25 +120,21 @@ impl<'a> Writers<'a> {
         if self.is_steady {
             return;
         }
-        let quarrels = [
-            (second, "mute", "unmute", false),
-            (third, "unfollow", "follow", false),
-            (second, "block", "unblock", true),
-        ];
-        for (other, begin, end, unfollows) in quarrels {
+        for (account, other, what) in [
+            (first, second, "mute"),
+            (first, second, "unmute"),
+            (first, third, "unfollow"),
+            (first, third, "follow"),
+            (first, second, "block"),
+            (first, second, "unblock"),
+            // A block ends what each follows of the other.
+            (first, second, "follow"),
+            (second, first, "follow"),
+        ] {
             thread::sleep(pause);
-            let begun = self.relate(first, other, begin);
-            thread::sleep(pause);
-            let mut ended = self.relate(first, other, end);
-            if unfollows {
-                ended = ended.and_then(|_| self.relate(first, other, "follow"));
-                ended = ended.and_then(|_| self.relate(other, first, "follow"));
-            }
-            for (what, answer) in [(begin, begun), (end, ended)] {
-                match answer {
-                    Ok(answer) => self.count(what, answer.status),
-                    Err(_) => self.record().unanswered += 1,
-                }
+            match self.relate(account, other, what) {
+                Ok(answer) => self.count(what, answer.status),
+                Err(_) => self.record().unanswered += 1,
             }
         }
     }
@@ -157,6 +148,10 @@ impl<'a> Writers<'a> {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn token(&self, author: usize) -> Token<'_> {
+        Some(&self.accounts[author].token)
+    }
+
     fn posts(&self) -> MutexGuard<'_, Vec<Post>> {
         self.posts.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -168,28 +163,68 @@ impl<'a> Writers<'a> {
                 Some(parent) => self.post(author, rng, Some(&parent), json!({})),
                 None => Ok(()),
             },
-            44..58 => self.boost(author, rng),
-            58..63 => self.unboost(author, rng),
+            44..58 => {
+                let fits = |post: &Post| !post.boosted_by.contains(&author);
+                self.act(author, rng, "reblog", fits, |post| {
+                    post.boosted_by.push(author)
+                })
+            }
+            58..63 => {
+                let fits = |post: &Post| post.boosted_by.contains(&author);
+                self.act(author, rng, "unreblog", fits, |post| {
+                    post.boosted_by.retain(|other| *other != author);
+                })
+            }
             63..75 => self.edit(author, rng),
-            75..83 => self.delete(author, rng),
+            75..83 => {
+                let fits = |post: &Post| post.author == author;
+                self.act(author, rng, "delete", fits, |post| post.is_gone = true)
+            }
             83..88 => {
                 let poll = json!({ "options": ["ebb", "flow"], "expires_in": 86_400 });
                 self.post(author, rng, None, json!({ "poll": poll }))
             }
-            88..92 => self.vote(author, rng),
-            92..96 => self.favourite(author, rng),
+            88..92 => {
+                let fits = |post: &Post| post.author != author && post.poll.is_some();
+                self.act(author, rng, "votes", fits, |_| ())
+            }
+            92..96 => self.act(author, rng, "favourite", |_| true, |_| ()),
             _ => self.post_picture(author, rng),
         }
     }
 
+    /// Does something to a drawn post, and then notes what that changed.
+    fn act(
+        &self,
+        author: usize,
+        rng: &mut ChaCha8Rng,
+        what: &'static str,
+        fits: impl Fn(&Post) -> bool,
+        change: impl FnOnce(&mut Post),
+    ) -> Result<(), TaskError> {
+        let Some(post) = self.draw(rng, fits) else {
+            return Ok(());
+        };
+        let path = match &post.poll {
+            Some(poll) if what == "votes" => format!("/api/v1/polls/{poll}/votes"),
+            _ if what == "delete" => format!("/api/v1/statuses/{}", post.id),
+            _ => format!("/api/v1/statuses/{}/{what}", post.id),
+        };
+        let (method, body) = match what {
+            "delete" => ("DELETE", Value::Null),
+            "votes" => ("POST", json!({ "choices": [rng.random_range(0..2)] })),
+            _ => ("POST", json!({})),
+        };
+        if self.ask(what, author, method, &path, &body)?.is_some() {
+            self.change(&post, change);
+        }
+        Ok(())
+    }
+
     fn draw(&self, rng: &mut ChaCha8Rng, fits: impl Fn(&Post) -> bool) -> Option<Post> {
         let posts = self.posts();
-        let fitting: Vec<&Post> = posts
-            .iter()
-            .rev()
-            .take(200)
-            .filter(|post| fits(post))
-            .collect();
+        let there = posts.iter().filter(|post| !post.is_gone);
+        let fitting: Vec<&Post> = there.rev().take(200).filter(|post| fits(post)).collect();
         let drawn = rng.random_range(0..fitting.len().max(1));
         fitting.get(drawn).map(|post| (*post).clone())
     }
@@ -228,6 +263,7 @@ impl<'a> Writers<'a> {
                 is_tagged,
                 poll: answer.json["poll"]["id"].as_str().map(str::to_owned),
                 boosted_by: Vec::new(),
+                is_gone: false,
             });
         }
         Ok(())
@@ -242,7 +278,8 @@ impl<'a> Writers<'a> {
         is_tagged: Option<bool>,
     ) -> String {
         let number: u32 = rng.random();
-        let tag = if is_tagged.unwrap_or_else(|| rng.random_bool(0.5)) {
+        let is_tagged = is_tagged.unwrap_or_else(|| rng.random_bool(0.5));
+        let tag = if is_tagged {
             format!(" #{TAG}")
         } else {
             String::new()
@@ -253,8 +290,9 @@ impl<'a> Writers<'a> {
             drawn if drawn < accounts * 3 => Some(0),
             _ => None,
         };
-        let mentioned = mentioned.or(drawn);
-        let mention = mentioned.map(|of| format!("@{} ", self.accounts[of].name));
+        let mention = mentioned
+            .or(drawn)
+            .map(|of| format!("@{} ", self.accounts[of].name));
         let mention = mention.unwrap_or_default();
         format!("{mention}tide {number}: \"high\" & <low>, 5 < 6, flöd 潮 🌊{tag}")
     }
@@ -266,16 +304,16 @@ impl<'a> Writers<'a> {
         form.extend(PICTURE);
         form.extend(b"\r\n--tide--\r\n");
         let form = ("multipart/form-data; boundary=tide", form);
-        let token = Some(self.accounts[author].token.as_str());
+        let token = self.token(author);
         let sent = self.api.send("POST", "/api/v2/media", token, &[], form)?;
         self.count("upload", sent.status);
-        let Ok(media) = sent
+        match sent
             .success("the upload")
             .and_then(|media| media.text_of("id"))
-        else {
-            return Ok(());
-        };
-        self.post(author, rng, None, json!({ "media_ids": [media] }))
+        {
+            Ok(media) => self.post(author, rng, None, json!({ "media_ids": [media] })),
+            Err(_) => Ok(()),
+        }
     }
 
     fn edit(&self, author: usize, rng: &mut ChaCha8Rng) -> Result<(), TaskError> {
@@ -298,61 +336,6 @@ impl<'a> Writers<'a> {
         Ok(())
     }
 
-    fn delete(&self, author: usize, rng: &mut ChaCha8Rng) -> Result<(), TaskError> {
-        let Some(post) = self.draw(rng, |post| post.author == author) else {
-            return Ok(());
-        };
-        self.posts().retain(|other| other.uri != post.uri);
-        let path = format!("/api/v1/statuses/{}", post.id);
-        self.ask("delete", author, "DELETE", &path, &Value::Null)
-            .map(drop)
-    }
-
-    fn boost(&self, author: usize, rng: &mut ChaCha8Rng) -> Result<(), TaskError> {
-        let Some(post) = self.draw(rng, |post| !post.boosted_by.contains(&author)) else {
-            return Ok(());
-        };
-        let path = format!("/api/v1/statuses/{}/reblog", post.id);
-        if self
-            .ask("boost", author, "POST", &path, &json!({}))?
-            .is_some()
-        {
-            self.change(&post, |post| post.boosted_by.push(author));
-        }
-        Ok(())
-    }
-
-    fn unboost(&self, author: usize, rng: &mut ChaCha8Rng) -> Result<(), TaskError> {
-        let Some(post) = self.draw(rng, |post| post.boosted_by.contains(&author)) else {
-            return Ok(());
-        };
-        self.change(&post, |post| {
-            post.boosted_by.retain(|other| *other != author);
-        });
-        let path = format!("/api/v1/statuses/{}/unreblog", post.id);
-        self.ask("unboost", author, "POST", &path, &json!({}))
-            .map(drop)
-    }
-
-    fn favourite(&self, author: usize, rng: &mut ChaCha8Rng) -> Result<(), TaskError> {
-        let Some(post) = self.draw(rng, |_| true) else {
-            return Ok(());
-        };
-        let path = format!("/api/v1/statuses/{}/favourite", post.id);
-        self.ask("favourite", author, "POST", &path, &json!({}))
-            .map(drop)
-    }
-
-    fn vote(&self, author: usize, rng: &mut ChaCha8Rng) -> Result<(), TaskError> {
-        let drawn = self.draw(rng, |post| post.author != author && post.poll.is_some());
-        let Some(poll) = drawn.and_then(|post| post.poll) else {
-            return Ok(());
-        };
-        let path = format!("/api/v1/polls/{poll}/votes");
-        let choice = json!({ "choices": [rng.random_range(0..2)] });
-        self.ask("vote", author, "POST", &path, &choice).map(drop)
-    }
-
     fn change(&self, post: &Post, change: impl FnOnce(&mut Post)) {
         let mut posts = self.posts();
         if let Some(post) = posts.iter_mut().find(|other| other.uri == post.uri) {
@@ -369,7 +352,7 @@ impl<'a> Writers<'a> {
         path: &str,
         body: &Value,
     ) -> Result<Option<Answer>, TaskError> {
-        let token = Some(self.accounts[author].token.as_str());
+        let token = self.token(author);
         let answer = match body {
             Value::Null => self.api.send(method, path, token, &[], ("", "")),
             body => self.api.send_json(method, path, token, body),

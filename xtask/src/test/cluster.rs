@@ -1,6 +1,5 @@
 //! The PostgreSQL cluster that the test programs of a run share.
 
-use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use std::{env, fmt, process};
 
 use crate::error::TaskError;
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, start};
 
 /// The URL of a server that somebody names, which may hold a password and so is never shown.
 #[derive(Clone, PartialEq, Eq)]
@@ -50,7 +49,7 @@ impl Cluster {
     ) -> Result<Cluster, TaskError> {
         let mut command = Command::new(program);
         command.envs(scratch).env_remove(VARIABLE);
-        let (keeper, url) = begin(command)?;
+        let (keeper, url) = start(command.stdin(Stdio::piped()))?;
         let cluster = Cluster {
             keeper,
             url,
@@ -73,7 +72,7 @@ impl Cluster {
             .env(VARIABLE, &url)
             .env(RUN_VARIABLE, &run)
             .process_group(0);
-        let (keeper, ready) = begin(command)?;
+        let (keeper, ready) = start(command.stdin(Stdio::piped()))?;
         let cluster = Cluster {
             keeper,
             url,
@@ -110,21 +109,6 @@ impl Drop for Cluster {
 pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf, TaskError> {
     let folder = workspace.build(&["--example", "cluster"])?;
     Ok(folder.join("examples/cluster"))
-}
-
-/// Starts the program and waits for its line. Without one it has failed, and has said why.
-fn begin(mut command: Command) -> Result<(Child, String), TaskError> {
-    let started = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-    let failed = |error| {
-        let program = command.get_program().to_string_lossy().into_owned();
-        TaskError::Program(program, error)
-    };
-    let mut keeper = started.map_err(failed)?;
-    let mut line = String::new();
-    if let Some(output) = keeper.stdout.take() {
-        let _ = BufReader::new(output).read_line(&mut line);
-    }
-    Ok((keeper, line.trim().to_owned()))
 }
 
 /// Names the server that tests use instead of a cluster of their own.

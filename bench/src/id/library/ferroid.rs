@@ -46,11 +46,11 @@ pub(super) fn of(condition: Condition) -> Contestant {
         }),
         Condition::Twitter => Contestant::new(BASIC, |extent| {
             let ids = BasicSnowflakeGenerator::<Twitter, _>::new(0, clock(TWITTER_EPOCH));
-            timing::sustained(extent, || sure(ids.next_id(wait)))
+            timing::alone(extent, || sure(ids.next_id(wait)))
         }),
         Condition::TwitterByTwo => Contestant::new(ATOMIC, |extent| {
             let ids = AtomicSnowflakeGenerator::<Twitter, _>::new(0, clock(TWITTER_EPOCH));
-            timing::sustained_together(extent, || (), |()| sure(ids.next_id(wait)))
+            timing::together(extent, || (), |()| sure(ids.next_id(wait)))
         }),
     }
 }

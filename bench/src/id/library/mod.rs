@@ -86,16 +86,11 @@ impl Condition {
 
 /// Measures each form of ours next to the form of the peer, in turns.
 pub(super) fn run(effort: Effort) -> Result<(), Failure> {
-    let extent = if effort.quick {
-        Extent {
-            unthrottled: Duration::from_millis(5),
-            sustained_ms: 20,
-        }
-    } else {
-        Extent {
-            unthrottled: Duration::from_millis(60),
-            sustained_ms: 250,
-        }
+    let (unthrottled_ms, sustained_ms) = if effort.quick { (5, 20) } else { (60, 250) };
+    let unthrottled = Extent::Unthrottled(Duration::from_millis(unthrottled_ms));
+    let extent = |condition| match condition {
+        Condition::Twitter | Condition::TwitterByTwo => Extent::Sustained(sustained_ms),
+        _ => unthrottled,
     };
     let clock = TickedClock::start();
     let mut pairs = Vec::new();
@@ -106,13 +101,13 @@ pub(super) fn run(effort: Effort) -> Result<(), Failure> {
     }
     let rounds = effort.rounds(11);
     for _ in 0..rounds {
-        for (_, ours, peer, figures) in &mut pairs {
-            let of_ours = || {
+        for (condition, ours, peer, figures) in &mut pairs {
+            let extent = extent(*condition);
+            figures.round([&*ours, &*peer], |contestant| {
                 // The clock rests a second after its last use; ferroid's never does.
                 clock.fresh_us();
-                ours.figure(extent)
-            };
-            figures.round(of_ours, || peer.figure(extent))?;
+                contestant.figure(extent)
+            })?;
         }
     }
     let mut table = Table::new(
@@ -120,37 +115,21 @@ pub(super) fn run(effort: Effort) -> Result<(), Failure> {
             "id: ns/ID next to ferroid 2, {rounds} interleaved rounds; un-throttled by a sequence of 22 bits but for \
              Twitter's layout, whose cap is {CAP_NS:.2} ns"
         ),
-        [
-            "condition",
-            "Driftline",
-            "ns/ID",
-            "peer",
-            "ns/ID",
-            "ratio",
-            "target",
-            "met",
-        ],
+        "condition | Driftline | ns/ID | peer | ns/ID | ratio | target | met",
     );
     for (condition, ours, peer, figures) in &pairs {
-        let [ns, peer_ns, ratio] = figures.cells(|ns| *ns, 2);
-        let median = figures.ours(|ns| *ns, 2).median;
-        let peer_median = figures.peer(|ns| *ns, 2).median;
+        let [ns, peer_ns] = [0, 1].map(|way| figures.of(way, |ns| *ns, 2));
+        let ratio = figures.ratio(0, 1, |ns| *ns);
         let (of_peer, most_ns) = condition.target();
-        let is_met = median < peer_median * of_peer && median <= most_ns;
+        let is_met = met(ns.median < peer_ns.median * of_peer && ns.median <= most_ns);
         let or_less = match most_ns.is_finite() {
             true => format!(", <= {most_ns:.1} ns"),
             false => String::new(),
         };
-        table.row([
-            condition.name().to_owned(),
-            ours.name.to_owned(),
-            ns,
-            peer.name.to_owned(),
-            peer_ns,
-            ratio,
-            format!("< {of_peer} of it{or_less}"),
-            met(is_met),
-        ]);
+        let (name, ours, peer) = (condition.name(), ours.name, peer.name);
+        table.row(format!(
+            "{name} | {ours} | {ns} | {peer} | {peer_ns} | {ratio} | < {of_peer} of it{or_less} | {is_met}"
+        ));
     }
     table.print();
     println!(

@@ -1,8 +1,8 @@
 //! Driftline's generators, on a ticked clock.
 
 use driftline_id::{
-    ClockPolicy, Field, Generator, Lane, Layout, Node, NotNow, Refusal, SharedGenerator, TimeUnit,
-    Window, clock::TickedClock,
+    ClockPolicy, Field, Generator, Lane, Layout, Node, NotNow, SharedGenerator, TimeUnit, Window,
+    clock::TickedClock,
 };
 
 use super::{BATCH, Condition, Contestant, timing};
@@ -11,55 +11,51 @@ use crate::failure::Failure;
 /// The forms that are measured under a condition.
 pub(super) fn all(condition: Condition, clock: &TickedClock) -> Vec<Contestant> {
     let (one, two) = (clock.clone(), clock.clone());
+    let layout = match condition {
+        Condition::Twitter | Condition::TwitterByTwo => Layout::TWITTER,
+        _ => WIDE,
+    };
     match condition {
-        Condition::Exclusive => vec![Contestant::new(EXCLUSIVE, move |extent| {
-            let mut ids = generator(WIDE, &one)?;
-            timing::alone(extent, || ids.next_id())
-        })],
+        Condition::Exclusive | Condition::Twitter => {
+            vec![Contestant::new(EXCLUSIVE, move |extent| {
+                let mut ids = generator(layout, &one)?;
+                timing::alone(extent, || ids.next_id())
+            })]
+        }
         Condition::Shared => vec![
             Contestant::new(SHARED, move |extent| {
-                let ids = shared_generator(WIDE, &one)?;
+                let ids = shared_generator(layout, &one)?;
                 timing::alone(extent, || ids.next_id())
             }),
             Contestant::new(LANE, move |extent| {
-                let ids = shared_generator(WIDE, &two)?;
+                let ids = shared_generator(layout, &two)?;
                 let mut lane = Lane::new(&ids);
                 timing::alone(extent, || lane.next_id())
             }),
         ],
-        Condition::SharedByTwo => vec![
+        Condition::SharedByTwo | Condition::TwitterByTwo => vec![
             Contestant::new(SHARED, move |extent| {
-                let ids = shared_generator(WIDE, &one)?;
+                let ids = shared_generator(layout, &one)?;
                 timing::together(extent, || (), |()| ids.next_id())
             }),
             Contestant::new(LANE, move |extent| {
-                let ids = shared_generator(WIDE, &two)?;
+                let ids = shared_generator(layout, &two)?;
                 timing::together(extent, || Lane::new(&ids), Lane::next_id)
-            }),
-        ],
-        Condition::Twitter => vec![Contestant::new(EXCLUSIVE, move |extent| {
-            let mut ids = generator(Layout::TWITTER, &one)?;
-            timing::sustained(extent, || ids.next_id())
-        })],
-        Condition::TwitterByTwo => vec![
-            Contestant::new(SHARED, move |extent| {
-                let ids = shared_generator(Layout::TWITTER, &one)?;
-                timing::sustained_together(extent, || (), |()| ids.next_id())
-            }),
-            Contestant::new(LANE, move |extent| {
-                let ids = shared_generator(Layout::TWITTER, &two)?;
-                timing::sustained_together(extent, || Lane::new(&ids), Lane::next_id)
             }),
         ],
         Condition::Batch => vec![
             Contestant::new(EXCLUSIVE, move |extent| {
-                let mut ids = generator(WIDE, &one)?;
+                let mut ids = generator(layout, &one)?;
                 timing::batches(extent, BATCH, |taken| {
-                    collect(taken, |length| ids.reserve_waiting(length))
+                    // Two reservations where a tick ends within the batch.
+                    while taken.len() < BATCH {
+                        taken.extend(ids.reserve_waiting(BATCH - taken.len())?);
+                    }
+                    Ok(())
                 })
             }),
             Contestant::new(FILL, move |extent| {
-                let mut ids = generator(WIDE, &two)?;
+                let mut ids = generator(layout, &two)?;
                 timing::batches(extent, BATCH, |taken| {
                     taken.resize(BATCH, 0);
                     let mut done = 0;
@@ -77,17 +73,6 @@ pub(super) fn all(condition: Condition, clock: &TickedClock) -> Vec<Contestant> 
     }
 }
 
-/// A whole batch, of two reservations where a tick ends within it.
-fn collect(
-    taken: &mut Vec<u64>,
-    mut reserve: impl FnMut(usize) -> Result<driftline_id::Batch, Refusal>,
-) -> Result<(), Failure> {
-    while taken.len() < BATCH {
-        taken.extend(reserve(BATCH - taken.len())?);
-    }
-    Ok(())
-}
-
 fn generator(layout: Layout, clock: &TickedClock) -> Result<Generator<TickedClock>, Failure> {
     let policy = ClockPolicy::Refuse;
     Ok(Generator::new(window(layout)?, clock.clone(), policy)?)
@@ -98,11 +83,8 @@ fn shared_generator(
     clock: &TickedClock,
 ) -> Result<SharedGenerator<TickedClock>, Failure> {
     let policy = ClockPolicy::Refuse;
-    Ok(SharedGenerator::new(
-        window(layout)?,
-        clock.clone(),
-        policy,
-    )?)
+    let window = window(layout)?;
+    Ok(SharedGenerator::new(window, clock.clone(), policy)?)
 }
 
 /// Nothing recorded: what is timed is the generator.

@@ -11,15 +11,35 @@ use std::{
     time::{Duration, Instant, SystemTime, UNIX_EPOCH},
 };
 
-use crate::failure::Failure;
+use crate::{failure::Failure, threads};
 
 /// How much is timed in a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Extent {
-    /// Of a generator that nothing holds back.
-    pub(super) unthrottled: Duration,
-    /// Of one that the layout holds back, in ms.
-    pub(super) sustained_ms: u64,
+pub(super) enum Extent {
+    /// A time of a generator that nothing holds back.
+    Unthrottled(Duration),
+    /// So many whole ms of one whose layout has 4096 IDs a ms.
+    Sustained(u64),
+}
+
+impl Extent {
+    /// The number of IDs, by the time of a sample; at least `min` of those that nothing holds back.
+    fn ids(self, sample: Duration, min: u64) -> u64 {
+        match self {
+            Self::Sustained(ms) => ms * PER_MS,
+            Self::Unthrottled(length) => {
+                let ids = length.as_secs_f64() * 1e9 / sample.ns_an_id(SAMPLE as u64).max(1.0);
+                (ids as u64).max(min)
+            }
+        }
+    }
+
+    /// Waits for the beginning of a ms, if the layout holds the generator back.
+    fn wait(self) {
+        if matches!(self, Self::Sustained(_)) {
+            wait_for_ms();
+        }
+    }
 }
 
 /// ns/ID of one thread that makes as many IDs as it can.
@@ -31,9 +51,12 @@ where
 {
     let begun = Instant::now();
     let taken = sample(&mut next)?;
-    let ids = ids_in(extent.unthrottled, begun.elapsed());
+    let ids = extent.ids(begun.elapsed(), 100_000);
     all_distinct(taken)?;
-    Ok(timed(ids, next)?.ns_an_id(ids))
+    extent.wait();
+    // One more at the cap, so that the last is the first of a ms, as the first is.
+    let more = u64::from(matches!(extent, Extent::Sustained(_)));
+    Ok(timed(ids + more, next)?.ns_an_id(ids))
 }
 
 /// ns/ID of two threads in one generator; each has a state of its own.
@@ -47,39 +70,29 @@ where
     E: Debug,
 {
     let begun = Instant::now();
-    for_sample(&state, &next)?;
+    let taken = threads::each(0..THREADS, |_| {
+        let mut state = state();
+        sample(|| next(&mut state))
+    })?;
+    all_distinct(taken.into_iter().flatten().collect())?;
     // The threads of the sample wait for each other, and are started: a low estimate will do.
-    let ids = ids_in(extent.unthrottled, begun.elapsed()).max(1_000_000);
-    in_threads(ids, &state, &next, || {})
-}
-
-/// ns/ID of one thread whose layout has 4096 IDs a ms, over whole ms.
-pub(super) fn sustained<I, E, F>(extent: Extent, mut next: F) -> Result<f64, Failure>
-where
-    I: Ord,
-    E: Debug,
-    F: FnMut() -> Result<I, E>,
-{
-    all_distinct(sample(&mut next)?)?;
-    wait_for_ms();
-    let ids = extent.sustained_ms * PER_MS;
-    // One more, so that the last is the first of a ms, as the first is.
-    Ok(timed(ids + 1, next)?.ns_an_id(ids))
-}
-
-/// The same of two threads.
-pub(super) fn sustained_together<S, I, E>(
-    extent: Extent,
-    state: impl Fn() -> S + Sync,
-    next: impl Fn(&mut S) -> Result<I, E> + Sync,
-) -> Result<f64, Failure>
-where
-    I: Ord + Send,
-    E: Debug,
-{
-    for_sample(&state, &next)?;
-    let ids = extent.sustained_ms * PER_MS;
-    in_threads(ids, &state, &next, wait_for_ms)
+    let each = extent.ids(begun.elapsed(), 1_000_000) / THREADS as u64;
+    let barrier = Barrier::new(THREADS);
+    let spans = threads::each(0..THREADS, |_| {
+        let mut state = state();
+        barrier.wait();
+        extent.wait();
+        let start = Instant::now();
+        timed(each, || next(&mut state))?;
+        Ok((start, Instant::now()))
+    })?;
+    // From the first beginning to the last end.
+    let first = spans.iter().map(|(start, _)| *start).min();
+    let last = spans.iter().map(|(_, end)| *end).max();
+    let span = first
+        .zip(last)
+        .map_or(Duration::ZERO, |(first, last)| last - first);
+    Ok(span.ns_an_id(each * THREADS as u64))
 }
 
 /// ns/ID of batches that append their IDs to a buffer; the time for a whole batch by its length.
@@ -101,7 +114,7 @@ where
     all_distinct(all)?;
     let mut ids = 0;
     let begun = Instant::now();
-    while begun.elapsed() < extent.unthrottled {
+    while matches!(extent, Extent::Unthrottled(length) if begun.elapsed() < length) {
         for _ in 0..64 {
             taken.clear();
             fill(&mut taken)?;
@@ -110,58 +123,6 @@ where
         }
     }
     Ok(begun.elapsed().ns_an_id(ids))
-}
-
-fn in_threads<S, I, E>(
-    ids: u64,
-    state: &(impl Fn() -> S + Sync),
-    next: &(impl Fn(&mut S) -> Result<I, E> + Sync),
-    before: impl Fn() + Sync,
-) -> Result<f64, Failure>
-where
-    E: Debug,
-{
-    let barrier = Barrier::new(THREADS);
-    let each = ids / THREADS as u64;
-    let spans = each_thread(|| {
-        let mut state = state();
-        barrier.wait();
-        before();
-        let start = Instant::now();
-        timed(each, || next(&mut state))?;
-        Ok((start, Instant::now()))
-    })?;
-    Ok(span(spans.into_iter()).ns_an_id(each * THREADS as u64))
-}
-
-/// IDs of all threads at once, none of which may be another's.
-fn for_sample<S, I, E>(
-    state: &(impl Fn() -> S + Sync),
-    next: &(impl Fn(&mut S) -> Result<I, E> + Sync),
-) -> Result<(), Failure>
-where
-    I: Ord + Send,
-    E: Debug,
-{
-    let taken = each_thread(|| {
-        let mut state = state();
-        sample(|| next(&mut state))
-    })?;
-    all_distinct(taken.into_iter().flatten().collect())
-}
-
-/// The result of each thread.
-fn each_thread<T: Send>(work: impl Fn() -> Result<T, Failure> + Sync) -> Result<Vec<T>, Failure> {
-    let work = &work;
-    thread::scope(|scope| {
-        let workers = [(); THREADS].map(|()| scope.spawn(work));
-        let mut answers = Vec::with_capacity(THREADS);
-        for worker in workers {
-            let joined = worker.join();
-            answers.push(joined.map_err(|_| Failure::new("a thread panicked"))??);
-        }
-        Ok(answers)
-    })
 }
 
 fn timed<I, E, F>(ids: u64, mut next: F) -> Result<Duration, Failure>
@@ -200,22 +161,6 @@ fn all_distinct<I: Ord>(mut ids: Vec<I>) -> Result<(), Failure> {
         true => Err(Failure::new("an ID repeats")),
         false => Ok(()),
     }
-}
-
-/// How many IDs take about that long, by what a sample took.
-fn ids_in(length: Duration, sample: Duration) -> u64 {
-    let ns_an_id = (sample.ns_an_id(SAMPLE as u64)).max(1.0);
-    let ids = length.as_secs_f64() * 1e9 / ns_an_id;
-    (ids as u64).max(100_000)
-}
-
-/// From the first beginning to the last end.
-fn span(spans: impl Iterator<Item = (Instant, Instant)> + Clone) -> Duration {
-    let first = spans.clone().map(|(start, _)| start).min();
-    let last = spans.map(|(_, end)| end).max();
-    first
-        .zip(last)
-        .map_or(Duration::ZERO, |(first, last)| last - first)
 }
 
 fn wait_for_ms() {

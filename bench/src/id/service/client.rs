@@ -34,94 +34,84 @@ pub(super) struct Outcome {
     pub(super) ids: Vec<u64>,
 }
 
-/// Asks on every connection as soon as it is answered, so many requests at once.
-pub(super) fn closed<E: Exchange>(
-    address: SocketAddr,
-    server: u32,
-    exchange: &E,
-    connections: usize,
-    depth: usize,
-    time: Time,
-) -> Result<Outcome, Failure> {
-    let mut poll = Poll::new()?;
-    let mut crowd = crowd(address, &poll, connections)?;
-    let requests = exchange.request().repeat(depth);
-    let mut sent: Vec<(Instant, usize)> = vec![(Instant::now(), depth); connections];
-    for (connection, sent) in crowd.iter_mut().zip(&mut sent) {
-        sent.0 = Instant::now();
-        connection.send(&requests)?;
-    }
-    let mut tally = Tally::begin(server, time)?;
-    let mut events = Events::with_capacity(connections);
-    // What is under way at the end is waited for.
-    while !tally.is_over() || sent.iter().any(|(_, left)| *left > 0) {
-        poll.poll(&mut events, Some(TIMEOUT))?;
-        if events.is_empty() {
-            return Err(Failure::new("the server answers no more"));
-        }
-        for event in &events {
-            let number = event.token().0;
-            let (connection, sent) = (&mut crowd[number], &mut sent[number]);
-            let mut now = None;
-            connection.receive(exchange, |reply| {
-                let now = *now.get_or_insert_with(Instant::now);
-                sent.1 = sent.1.saturating_sub(1);
-                tally.reply(exchange, reply, sent.0, now)
-            })?;
-            if sent.1 == 0 && !tally.is_over() {
-                *sent = (Instant::now(), depth);
-                connection.send(&requests)?;
-            }
-        }
-        tally.look_at(Instant::now())?;
-    }
-    tally.outcome(exchange)
+/// When requests are sent.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Pace {
+    /// So many at once on a connection, as soon as those before are answered.
+    Closed(usize),
+    /// So many a second in all, whether answered or not; a latency begins when its request was to be sent.
+    PerS(u32),
 }
 
-/// Asks so many times a second, whether answered or not; a latency begins when its request was
-/// to be sent.
-pub(super) fn paced<E: Exchange>(
+/// Drives so many connections.
+pub(super) fn load<E: Exchange>(
     address: SocketAddr,
     server: u32,
     exchange: &E,
     connections: usize,
-    per_s: u32,
+    pace: Pace,
     time: Time,
 ) -> Result<Outcome, Failure> {
     let mut poll = Poll::new()?;
     let mut crowd = crowd(address, &poll, connections)?;
-    let request = exchange.request();
+    let (depth, between) = match pace {
+        Pace::Closed(depth) => (depth, None),
+        Pace::PerS(per_s) => (1, Some(Duration::from_secs(1) / per_s)),
+    };
+    let requests = exchange.request().repeat(depth);
+    // The times at which each connection's requests under way were sent, or were to be.
     let mut under_way: Vec<VecDeque<Instant>> = vec![VecDeque::new(); connections];
+    if between.is_none() {
+        for (connection, sent) in crowd.iter_mut().zip(&mut under_way) {
+            sent.extend([Instant::now()].repeat(depth));
+            connection.send(&requests)?;
+        }
+    }
     let mut tally = Tally::begin(server, time)?;
     let mut events = Events::with_capacity(connections);
     let mut due = Instant::now();
     let mut turns = (0..connections).cycle();
+    // What is under way at the end is waited for.
     while !tally.is_over() || under_way.iter().any(|sent| !sent.is_empty()) {
-        let mut now = Instant::now();
-        while due <= now && !tally.is_over() {
-            let number = turns.next().unwrap_or(0);
-            crowd[number].send(&request)?;
-            under_way[number].push_back(due);
-            due += Duration::from_secs(1) / per_s;
+        if let Some(between) = between {
+            while due <= Instant::now() && !tally.is_over() {
+                let number = turns.next().unwrap_or(0);
+                crowd[number].send(&requests)?;
+                under_way[number].push_back(due);
+                due += between;
+            }
         }
-        poll.poll(&mut events, Some(Duration::ZERO))?;
+        poll.poll(
+            &mut events,
+            Some(between.map_or(TIMEOUT, |_| Duration::ZERO)),
+        )?;
+        if events.is_empty() && between.is_none() {
+            return Err(Failure::new("the server answers no more"));
+        }
         for event in &events {
             let number = event.token().0;
-            let sent = &mut under_way[number];
-            now = Instant::now();
-            crowd[number].receive(exchange, |reply| {
-                let due = sent.pop_front();
-                let due = due.ok_or_else(|| Failure::new("a reply without a request"))?;
-                tally.reply(exchange, reply, due, now)
+            let (connection, sent) = (&mut crowd[number], &mut under_way[number]);
+            let mut now = None;
+            connection.receive(exchange, |reply| {
+                let now = *now.get_or_insert_with(Instant::now);
+                let sent = sent.pop_front();
+                let sent = sent.ok_or_else(|| Failure::new("a reply without a request"))?;
+                tally.reply(exchange, reply, sent, now)
             })?;
+            if between.is_none() && sent.is_empty() && !tally.is_over() {
+                sent.extend([Instant::now()].repeat(depth));
+                connection.send(&requests)?;
+            }
         }
-        tally.look_at(now)?;
-        if under_way.iter().any(|sent| sent.len() > MAX_UNDER_WAY) {
-            return Err(Failure::new(format!("{per_s} requests/s are too many")));
+        tally.look_at(Instant::now())?;
+        if between.is_some() {
+            if under_way.iter().any(|sent| sent.len() > MAX_UNDER_WAY) {
+                return Err(Failure::new("so many requests are too many"));
+            }
+            // `poll` counts ms, which is too coarse.
+            let rest = due.saturating_duration_since(Instant::now());
+            thread::sleep(rest.max(MIN_REST));
         }
-        // `poll` counts ms, which is too coarse.
-        let rest = due.saturating_duration_since(Instant::now());
-        thread::sleep(rest.max(MIN_REST));
     }
     tally.outcome(exchange)
 }

@@ -75,18 +75,9 @@ impl Exchange for Thrift {
     }
 
     fn reply_length(&self, bytes: &[u8]) -> Result<Option<usize>, Failure> {
+        // A refusal is a shorter frame: nothing follows it, which ends the load.
         let Some(reply) = bytes.get(..THRIFT_REPLY) else {
-            // A shorter frame is a refusal.
-            let is_whole = bytes.get(..4).is_some_and(|length| {
-                let length = length
-                    .iter()
-                    .fold(0, |sum, &byte| sum << 8 | usize::from(byte));
-                bytes.len() >= 4 + length
-            });
-            return match is_whole {
-                true => Err(unexpected("the Thrift service", bytes)),
-                false => Ok(None),
-            };
+            return Ok(None);
         };
         if !reply.starts_with(THRIFT_HEAD) || reply[THRIFT_REPLY - 1] != 0 {
             return Err(unexpected("the Thrift service", bytes));

@@ -18,7 +18,7 @@ use crate::{
 /// Redis, which keeps nothing.
 pub(super) struct RedisServer {
     pub(super) address: SocketAddr,
-    process: Process,
+    pub(super) process: Process,
 }
 
 impl RedisServer {
@@ -42,11 +42,6 @@ impl RedisServer {
         Ok(Self { address, process })
     }
 
-    /// Its process.
-    pub(super) fn id(&self) -> u32 {
-        self.process.id()
-    }
-
     /// Its version.
     pub(super) fn version() -> Result<String, Failure> {
         let said = said(Command::new("redis-server").arg("--version"))?;
@@ -61,7 +56,7 @@ impl RedisServer {
 pub(super) struct IdServer {
     pub(super) thrift: SocketAddr,
     pub(super) http: SocketAddr,
-    process: Process,
+    pub(super) process: Process,
     _data: TempDir,
 }
 
@@ -93,11 +88,6 @@ impl IdServer {
             process,
             _data: data,
         })
-    }
-
-    /// Its process.
-    pub(super) fn id(&self) -> u32 {
-        self.process.id()
     }
 
     /// Its version.

@@ -259,10 +259,6 @@ impl Freshness {
     }
 }
 
-impl LookupOutcome {
-    /// Every outcome.
-    pub const ALL: &'static [Self] = Self::VARIANTS;
-}
 
 /// The wait of a post that was not requested, in ms. There may be another credential by then, or
 /// the server may find such posts.

@@ -3,7 +3,6 @@
 //! reasons.
 
 use driftline_db::{Column, DbError, Root, Tx};
-use strum::{EnumString, IntoStaticStr};
 
 use crate::{error::StoreError, local_ids, open::store::Store};
 

@@ -1,22 +1,18 @@
 //! The readers of home timelines: whom they follow, and what they ask.
 
-use std::{net::SocketAddr, sync::Arc};
+use std::net::SocketAddr;
 
 use driftline_api::auth::PassphraseHasher;
 use driftline_core::social::{AccountName, AccountState, HashCost, MailAddress, Passphrase, Role};
 use driftline_db::Column;
 use driftline_store::{
-    Root, Store, StoreError, Target, Tx, local_ids,
+    Root, StoreError, Tx, local_ids,
     social::local_account::{self, NewAccount},
 };
-use reqwest::Client;
 use serde_json::{Value, json};
 
-use super::{
-    super::client::{Asked, Endpoint},
-    database::AUTHORS,
-};
-use crate::failure::Failure;
+use super::client::Asked;
+use crate::{database::Place, failure::Failure, http::Connection};
 
 /// Whose home timeline is read.
 #[derive(Debug, Clone, Copy)]
@@ -54,10 +50,9 @@ impl Reader {
     }
 
     /// Pages of its home timeline.
-    pub(super) fn asks_driftline(self, token: Arc<str>, min_bytes: usize) -> Asked {
+    pub(super) fn asks_driftline(self, token: String, min_bytes: usize) -> Asked {
         Asked {
-            target: ours,
-            endpoint: Endpoint::PublicSince,
+            target: "/api/v1/timelines/home?limit=20&max_id=".to_owned(),
             token: Some(token),
             min_bytes,
         }
@@ -66,58 +61,39 @@ impl Reader {
     /// The same of the bare handler.
     pub(super) fn asks_bare(self, min_bytes: usize) -> Asked {
         Asked {
-            target: match self {
-                Self::Few => bare_few,
-                Self::Many => bare_many,
-            },
-            endpoint: Endpoint::PublicSince,
+            target: format!("/{}?max_id=", self.name()),
             token: None,
             min_bytes,
         }
     }
 }
 
-fn ours(_: Endpoint, id: i64) -> String {
-    format!("/api/v1/timelines/home?max_id={id}&limit=20")
-}
-
-fn bare_few(_: Endpoint, id: i64) -> String {
-    format!("/few?max_id={id}")
-}
-
-fn bare_many(_: Endpoint, id: i64) -> String {
-    format!("/many?max_id={id}")
-}
-
 /// Makes the accounts of all readers in a store, with whom they follow.
-pub(super) fn add_all(target: Target) -> Result<(), Failure> {
-    let passphrase = Passphrase::choose(&PASSPHRASE.to_owned().into())
-        .map_err(|error| Failure::new(error.to_string()))?;
+pub(super) fn add_all(place: &Place) -> Result<(), Failure> {
+    let passphrase = Passphrase::choose(&PASSPHRASE.to_owned().into())?;
     let runtime = tokio::runtime::Runtime::new()?;
     let hash = runtime.block_on(PassphraseHasher::new(CHEAP, 1).hash(passphrase));
     let hash = hash.map_err(|_| Failure::new("no passphrase is hashed"))?;
-    let store = Store::open(target)?;
+    let store = place.open()?;
     let now_ms = driftline_runtime::now_ms();
     for reader in Reader::ALL {
         let name = reader.name();
         let new = NewAccount {
-            name: AccountName::new(name).map_err(|error| Failure::new(error.to_string()))?,
-            mail: MailAddress::new(format!("{name}@mail.example"))
-                .map_err(|error| Failure::new(error.to_string()))?,
+            name: AccountName::new(name)?,
+            mail: MailAddress::new(format!("{name}@mail.example"))?,
             passphrase: hash.clone(),
             role: Role::Member,
             awaits_approval: false,
             reason: String::new(),
         };
-        let created = store.write_blocking(local_ids::root(), move |tx| {
-            let created = local_account::create(tx, &new, now_ms)?;
-            Ok::<_, StoreError>(created.map(|account| account.id))
-        })?;
-        let id = created.map_err(|error| Failure::new(error.to_string()))?;
+        let root = local_ids::root();
+        let created =
+            store.write_blocking(root, move |tx| local_account::create(tx, &new, now_ms))?;
+        let id = created?.id;
         let activated = store.write_blocking(local_account::root(id), move |tx: &mut Tx<'_>| {
             local_account::change_state(tx, id, AccountState::Active)
         })?;
-        activated.map_err(|error| Failure::new(error.to_string()))?;
+        activated?;
         let (id, follows) = (i64::try_from(id.raw())?, reader.follows());
         store.write_blocking(Root::none(), move |tx| {
             tx.execute_many(
@@ -134,19 +110,15 @@ pub(super) fn add_all(target: Target) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Logs a reader in.
-pub(super) async fn log_in(server: SocketAddr, reader: Reader) -> Result<Arc<str>, Failure> {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+/// Logs a reader in; its token.
+pub(super) fn log_in(server: SocketAddr, reader: Reader) -> Result<String, Failure> {
     let body = json!({ "who": reader.name(), "passphrase": PASSPHRASE, "device": "bench" });
-    let url = format!("http://{}/api/driftline/v1/log-in", server);
-    let request = Client::builder().no_proxy().build()?.post(url);
-    let request = request.header("content-type", "application/json");
-    let answer = request.body(body.to_string()).send().await?;
-    let answer: Value = serde_json::from_slice(&answer.bytes().await?)?;
-    match answer["token"].as_str() {
-        Some(token) => Ok(token.into()),
-        None => Err(Failure::new(format!("no log-in: {answer}"))),
-    }
+    let mut connection = Connection::open(server)?;
+    let request = "POST /api/driftline/v1/log-in";
+    let answer: Value =
+        serde_json::from_slice(connection.ask(request, None, &body.to_string())?)?;
+    let token = answer["token"].as_str().map(str::to_owned);
+    token.ok_or_else(|| Failure::new(format!("no log-in: {answer}")))
 }
 
 const PASSPHRASE: &str = "correct horse battery";
@@ -155,3 +127,5 @@ const CHEAP: HashCost = HashCost {
     passes: 1,
     lanes: 1,
 };
+/// As many authors write in turn.
+pub(super) const AUTHORS: i64 = 10_000;
