@@ -259,7 +259,6 @@ impl Freshness {
     }
 }
 
-
 /// The wait of a post that was not requested, in ms. There may be another credential by then, or
 /// the server may find such posts.
 const NOT_ASKED_FOR_MS: i64 = 3_600_000;

@@ -16,7 +16,7 @@ use driftline_store::{
 use tokio::time::{Instant, sleep_until};
 
 use super::{
-    Known, MONTH, Quotas,
+    KnownQuotas, MONTH, Quotas,
     block::{Scope, block_of},
     capped,
 };
@@ -308,7 +308,7 @@ impl Quota {
     }
 
     /// The last known ledger, its times by the wall clock as it is now.
-    fn current(&self, known: &Known) -> Option<QuotaLedger> {
+    fn current(&self, known: &KnownQuotas) -> Option<QuotaLedger> {
         let mut ledger = known.ledgers.get(&self.scope())?.clone();
         let age = known.ages.get(&self.scope()).copied();
         ledger.sync(read_clocks(), age);

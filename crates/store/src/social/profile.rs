@@ -43,8 +43,10 @@ pub fn set(
              and exists (select 1 from local_account where id = $1 and not deleting)",
         &values(&sql(account), &to_json(FIELDS, &profile.fields)?, profile),
     )?;
-    local_account::require_changed(changed)?;
-    Ok(Ok(()))
+    match changed {
+        0 => Err(StoreError::NoAccount),
+        _ => Ok(Ok(())),
+    }
 }
 
 /// An account, its profile's fields as JSON, and the rest of its profile, in the order of both statements.
