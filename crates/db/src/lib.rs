@@ -7,11 +7,11 @@
 //! # Guarantees for an operation
 //! - A write names its [`Root`], the ancestor row of all rows that it changes. Writes of one root
 //!   run
-//! one after the other on both databases, so reading and then writing below a root loses no update.
-//! Between different roots PostgreSQL runs at read committed, without guarantees.
+//!   one after the other on both databases, so reading and then writing below a root loses no update.
+//!   Between different roots PostgreSQL runs at read committed, without guarantees.
 //! - A read sees one snapshot.
 //! - Once a statement has failed, the transaction will not commit, even if the closure ignored
-//! the error.
+//!   the error.
 //! - The closure may run more than once (after a deadlock or a lost connection), but commits once.
 //!
 //! # SQL that means the same on both
@@ -19,7 +19,7 @@
 //! - [`Dialect`] lists the few words in braces for the differences.
 //! - `sum` of integers is `numeric` on PostgreSQL: write `cast(sum(x) as bigint)`.
 //! - PostgreSQL must be able to infer a parameter's type: not `select $1` but
-//! `select cast($1 as bigint)`.
+//!   `select cast($1 as bigint)`.
 //! - Text contains no NUL character (rejected on both), and JSON is text.
 //! - Text sorts by bytes only with `{collate_c}` on its column.
 //! - [`Tx::execute_many`] lists the rules for a batch's statement.

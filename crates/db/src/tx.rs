@@ -197,10 +197,10 @@ impl<'a> Tx<'a> {
     /// The batch appears in the text in one of these forms:
     /// - `insert into t(a, b) {rows} on conflict (a) do nothing`: its rows as they are.
     /// - `{rows as r(a, b)}`: as a table with named columns, wherever a table may appear, such as
-    /// `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or `delete from t where
+    ///   `update t set x = r.x from {rows as r(id, x)} where t.id = r.id`, or `delete from t where
     /// (a, b) in (select a, b from {rows as r(a, b)})`, or `insert into t(s, a) select $1, r.a from
     /// {rows as r(a)} where true on conflict (s, a) do nothing` (SQLite needs the `where true`
-    /// before an `on conflict`).
+    ///   before an `on conflict`).
     ///
     /// `params` are `$1`, `$2`… as elsewhere. Numbers never refer to the batch.
     ///

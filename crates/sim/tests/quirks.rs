@@ -244,7 +244,7 @@ fn look_ups_are_refused_and_answer_what_was_not_asked() {
             requests: Requests::LookUp,
             fault: FaultKind::InternalError,
             share: 1.0,
-        }]
+        }];
     }));
     assert_eq!(
         found(&mut failing, "t", post),

@@ -166,7 +166,7 @@ impl<'a> Writers<'a> {
             44..58 => {
                 let fits = |post: &Post| !post.boosted_by.contains(&author);
                 self.act(author, rng, "reblog", fits, |post| {
-                    post.boosted_by.push(author)
+                    post.boosted_by.push(author);
                 })
             }
             58..63 => {

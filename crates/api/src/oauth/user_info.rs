@@ -16,9 +16,7 @@ use crate::{
 )]
 pub(super) async fn user_info(caller: LoggedIn<needs::Profile>) -> JsonResult<Value> {
     let address = &caller.address;
-    let found = caller
-        .read(move |tx, id| local_account::by_id(tx, id))
-        .await?;
+    let found = caller.read(local_account::by_id).await?;
     let account = found.ok_or(ApiError::Unauthorized { presented: true })?;
     let url = address.url(&format!("/@{}", account.name));
     let shown = account.nickname.or_name(&account.name);

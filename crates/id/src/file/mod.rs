@@ -46,32 +46,32 @@
 //! # The limits of files
 //!
 //! - A process holds an exclusive lock on its node's lock file for as long as it lives; the
-//! operating system releases it at its death, however it dies. Lock files are never deleted here.
-//! The folder must be on a file system whose locks all processes see: not every network file system
-//! is one.
+//!   operating system releases it at its death, however it dies. Lock files are never deleted here.
+//!   The folder must be on a file system whose locks all processes see: not every network file system
+//!   is one.
 //! - Before each write, a holder makes sure that the lock file in the folder is the one it
-//! locked, and the record the one it wrote; off Unix, that there is a lock file, and the record. If
-//! they were removed, replaced or moved, the lease is [lost](FileError::Lost): it writes nothing
-//! more, and its window ends. The other holder begins where the record that it found ends, so the
-//! two share no time, unless it found none.
+//!   locked, and the record the one it wrote; off Unix, that there is a lock file, and the record. If
+//!   they were removed, replaced or moved, the lease is [lost](FileError::Lost): it writes nothing
+//!   more, and its window ends. The other holder begins where the record that it found ends, so the
+//!   two share no time, unless it found none.
 //! - A record is written to a new file next to the old one, synced, and renamed over it, and the
 //!   folder is
-//! synced: after a crash either the old or the new one is there, whole. Nothing is used before
-//! that. A damaged record is an error, and is never replaced by a new one.
+//!   synced: after a crash either the old or the new one is there, whole. Nothing is used before
+//!   that. A damaged record is an error, and is never replaced by a new one.
 //! - A record names its folder by device, inode, creation time and path. A folder with another
 //!   inode
-//! or creation time is a copy or was restored: it is refused until it is
-//! [adopted](ReservationFile::adopt). A moved folder is accepted. Not noticed is a folder whose
-//! files were put back without recreating the folder, the root of a recreated file system where
-//! creation times are not kept, and a copy of a whole disk or machine: two such copies in use at
-//! once must have different nodes by the operator's care, or nodes from a store that both reach.
-//! Off Unix only creation time and path are compared.
+//!   or creation time is a copy or was restored: it is refused until it is
+//!   [adopted](ReservationFile::adopt). A moved folder is accepted. Not noticed is a folder whose
+//!   files were put back without recreating the folder, the root of a recreated file system where
+//!   creation times are not kept, and a copy of a whole disk or machine: two such copies in use at
+//!   once must have different nodes by the operator's care, or nodes from a store that both reach.
+//!   Off Unix only creation time and path are compared.
 //! - A record put back from a backup is older than the last window. As long as the clock has not
-//! also been moved back, the next window begins after all times used, and nothing repeats.
+//!   also been moved back, the next window begins after all times used, and nothing repeats.
 //! - A deleted record counts as no record: the next window begins now, which is safe only if the
 //!   node's
-//! last holder is dead and the clock is past all its times. Deleting records, or moving the folder
-//! away, while a holder lives lets a second one begin inside the times of the first.
+//!   last holder is dead and the clock is past all its times. Deleting records, or moving the folder
+//!   away, while a holder lives lets a second one begin inside the times of the first.
 //! - A forked process holds its parent's lock with it, and can renew nothing.
 
 mod error;

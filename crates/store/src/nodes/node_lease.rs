@@ -45,15 +45,15 @@
 //! # The limits of a store
 //!
 //! - A holder that dies keeps its node until its lease ends. The next one begins where the dead
-//! one's window ended.
+//!   one's window ended.
 //! - A commit must be durable when it is answered. A PostgreSQL server with `synchronous_commit`
-//! off, or one that fails over to a replica without the last commits, forgets windows that are in
-//! use; so does a store that is put back from a backup. Stop the holders before. As long as no
-//! clock has also been moved back, their successors then begin after all times used.
+//!   off, or one that fails over to a replica without the last commits, forgets windows that are in
+//!   use; so does a store that is put back from a backup. Stop the holders before. As long as no
+//!   clock has also been moved back, their successors then begin after all times used.
 //! - A holder that goes on over such a change is refused if its row has another fencing number or
-//! another holder's name by then: give every process a name of its own.
+//!   another holder's name by then: give every process a name of its own.
 //! - Two copies of one store know nothing of each other: processes on both must not make IDs of
-//! one layout. Deleting a row frees its node and forgets its windows.
+//!   one layout. Deleting a row frees its node and forgets its windows.
 
 mod claim;
 mod error;

@@ -95,7 +95,7 @@ fn a_thread_has_what_is_above_and_below(store: &Store) {
         depth: 1,
     };
     let few = |id| {
-        let thread = thread(&world, id, Viewer::Anonymous, limits).unwrap();
+        let thread = thread(&world, id, Viewer::Anonymous, limits).expect("an ID");
         (ids(&thread.ancestors), ids(&thread.descendants))
     };
     assert_eq!(few(1), (vec![], vec![2, 3]), "not the replies to replies");
@@ -204,7 +204,11 @@ fn replies_that_a_viewer_may_not_read_take_no_room_in_a_thread(store: &Store) {
         descendants: 2,
         depth: 5,
     };
-    let below = |viewer| ids(&thread(&public, 1, viewer, limits).unwrap().descendants);
+    let below = |viewer| {
+        ids(&thread(&public, 1, viewer, limits)
+            .expect("a post")
+            .descendants)
+    };
     for viewer in [Viewer::Anonymous, Viewer::Account(LocalAccountId::new(2))] {
         assert_eq!(below(viewer), [51, 52], "{viewer:?}");
     }
@@ -311,7 +315,7 @@ fn a_source_has_what_a_thread_had_before_as_new(store: &Store) {
     let mut world = World::readable(store, "a");
     world.poll(vec![post(1, "text")]);
     fetched(store, FetchedFor::World, vec![reply(2, 1)]);
-    let before = thread(&world, 1, Viewer::Anonymous, ThreadLimits::STRANGER).unwrap();
+    let before = thread(&world, 1, Viewer::Anonymous, ThreadLimits::STRANGER).expect("a thread");
     let in_thread = before.descendants[0].id;
     world.now_ms += 10_000;
     world.poll(vec![reply(2, 1), post(1, "text")]);
@@ -323,7 +327,7 @@ fn a_source_has_what_a_thread_had_before_as_new(store: &Store) {
         let public = world.read(move |tx| timeline::public(tx, &all, viewer));
         assert_eq!(ids(&public), [2, 1], "{viewer:?}");
         assert!(public[0].id > in_thread, "readers have passed the other");
-        let after = thread(&world, 1, viewer, ThreadLimits::STRANGER).unwrap();
+        let after = thread(&world, 1, viewer, ThreadLimits::STRANGER).expect("a post");
         assert_eq!(after.descendants[0].id, public[0].id, "{viewer:?}");
         let found = world.read(move |tx| timeline::status(tx, in_thread, viewer));
         assert!(found.is_some(), "an ID that was shown is found");
