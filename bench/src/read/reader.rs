@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::client::Asked;
 use crate::{database::Place, failure::Failure, http::Connection};
 
-/// Whose home timeline is read.
+/// The owner of the home timeline that is read.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reader {
     /// Follows 500 authors.

@@ -1,7 +1,7 @@
 //! The APIs of upstreams.
 
 named_enum! {
-    /// The API that an upstream speaks.
+    /// The API of an upstream.
     #[derive(Default)]
     #[strum(parse_err_ty = ApiError, parse_err_fn = ApiError::new)]
     pub enum Api: "lowercase" {

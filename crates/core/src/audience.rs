@@ -3,7 +3,7 @@
 use crate::post::Visibility;
 
 named_enum! {
-    /// Who else than its owner may read a source.
+    /// The readers of a source, in addition to its owner.
     #[derive(PartialOrd, Ord)]
     pub enum Audience: "lowercase" {
         /// The owner only.

@@ -39,7 +39,7 @@ impl UriKey {
 }
 
 named_enum! {
-    /// How it is known that an object has its URI, the weakest first.
+    /// The evidence that an object has its URI, the weakest first.
     #[derive(PartialOrd, Ord)]
     pub enum UriEvidence: "lowercase" {
         /// An instance other than the URI's own claims it.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::{object_uri::UriEvidence, upstream_id::UpstreamId};
 
 named_enum! {
-    /// Who may see a post, in Mastodon's terms.
+    /// The visibility of a post, in Mastodon's terms.
     pub enum Visibility: "lowercase" {
         /// Visible to everyone, and part of public timelines.
         Public,
@@ -19,7 +19,7 @@ named_enum! {
 }
 
 impl Visibility {
-    /// How hidden a post is, as the store counts it: 0 of a public one, 3 of a direct one.
+    /// Returns the number of steps by which a post is hidden: 0 for a public one, 3 for a direct one.
     pub fn narrowness(self) -> i64 {
         self as i64
     }
@@ -135,7 +135,7 @@ impl Post {
 }
 
 named_enum! {
-    /// What a post is to look-ups: some servers find posts and not boosts.
+    /// The kind of a post for look-ups: some servers find posts but not boosts.
     pub enum PostKind: "lowercase" {
         /// A post with content of its own.
         Post,

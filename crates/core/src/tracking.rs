@@ -73,7 +73,7 @@ pub struct ForgottenPosts {
 }
 
 named_enum! {
-    /// What became of a post that was named by its ID.
+    /// The state of a post that was named by its ID.
     pub enum TrackOutcome: "snake_case" {
         /// The post is stored.
         Found,

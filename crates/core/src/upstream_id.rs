@@ -84,7 +84,7 @@ impl From<&str> for UpstreamId {
 }
 
 named_enum! {
-    /// How a source orders its IDs.
+    /// The order of a source's IDs.
     pub enum IdOrder: "kebab-case" {
         /// Decimal numbers of any length.
         Numeric,

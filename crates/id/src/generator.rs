@@ -1,9 +1,10 @@
 use crate::batch::Batch;
 use crate::clock::Clock;
+use crate::grant::Grant;
 use crate::plan::next_check;
 use crate::policy::ClockPolicy;
 use crate::refusal::{NotNow, StartError};
-use crate::rules::{Grant, RETIRED, Rules};
+use crate::rules::{RETIRED, Rules};
 use crate::run::Run;
 use crate::shared_methods::shared_methods;
 use crate::window::{Retired, Window};

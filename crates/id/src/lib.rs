@@ -73,6 +73,7 @@ mod field;
 #[cfg(feature = "file")]
 pub mod file;
 mod generator;
+mod grant;
 mod guess;
 pub mod hex;
 #[cfg(feature = "serde")]

@@ -1,7 +1,7 @@
 use crate::clock::Clock;
+use crate::grant::Grant;
 use crate::layout::Layout;
 use crate::node::Node;
-use crate::rules::Grant;
 use crate::run::Run;
 use crate::span::TimeError;
 

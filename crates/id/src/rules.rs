@@ -1,4 +1,5 @@
 use crate::batch::Batch;
+use crate::grant::Grant;
 use crate::origin::Origin;
 use crate::plan::Plan;
 use crate::policy::{ClockPolicy, SequenceStart};
@@ -19,13 +20,6 @@ pub(crate) struct Rules {
     pub(crate) window: Window,
     /// The state before the first ID.
     pub(crate) first_count: u64,
-}
-
-/// Counts of one tick that become IDs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Grant {
-    pub(crate) first: u64,
-    pub(crate) length: u64,
 }
 
 /// The state of a retired generator. No ID has this count: the last ID of a layout that fills 64

@@ -10,8 +10,11 @@ macro_rules! shared_methods {
                 self
             }
 
-            /// Fills the slice from its beginning, and returns how far: less than all of it where
-            /// the tick has fewer. An error only where there is not even one.
+            /// Fills the slice from its beginning, and returns how far: less than all of it if the tick
+            /// has fewer.
+            ///
+            /// # Errors
+            /// [`NotNow`](crate::NotNow) if not even one ID can be issued now.
             pub fn fill(&$($mut)? self, ids: &mut [u64]) -> Result<usize, $crate::NotNow> {
                 if ids.is_empty() {
                     return Ok(0);
@@ -39,8 +42,11 @@ macro_rules! shared_methods {
 
         #[cfg(feature = "std")]
         impl<C: $crate::clock::Clock> $generator<C> {
-            /// An ID, after a wait if need be: for the next tick, or as long as the policy allows.
-            /// Of many threads none holds anything while it waits.
+            /// Returns an ID, after a wait if necessary: for the next tick, or as long as the policy allows.
+            /// A waiting thread holds nothing.
+            ///
+            /// # Errors
+            /// [`Refusal`](crate::Refusal) if the policy allows no longer wait.
             #[inline]
             pub fn next_id(&$($mut)? self) -> Result<u64, $crate::Refusal> {
                 match self.try_next() {
@@ -49,7 +55,10 @@ macro_rules! shared_methods {
                 }
             }
 
-            /// Up to `length` IDs of one tick, after a wait if need be.
+            /// Returns up to `length` IDs of one tick, after a wait if necessary.
+            ///
+            /// # Errors
+            /// [`Refusal`](crate::Refusal) if the policy allows no longer wait.
             pub fn reserve_waiting(
                 &$($mut)? self,
                 length: usize,
@@ -84,6 +93,9 @@ macro_rules! shared_methods {
             /// tick. Where more IDs are asked for than the layout has, take many of a tick at once,
             /// by [`reserve_before`](Self::reserve_before). Waits below 50 µs give way to the
             /// runtime's other tasks instead of sleeping.
+            ///
+            /// # Errors
+            /// [`NotNow`](crate::NotNow) if the deadline comes first.
             pub async fn next_before(
                 &$($mut)? self,
                 deadline: tokio::time::Instant,
@@ -93,6 +105,9 @@ macro_rules! shared_methods {
 
             /// Up to `length` IDs of one tick before the deadline, as
             /// [`next_before`](Self::next_before). Cancel-safe.
+            ///
+            /// # Errors
+            /// [`NotNow`](crate::NotNow) if the deadline comes first.
             pub async fn reserve_before(
                 &$($mut)? self,
                 length: usize,

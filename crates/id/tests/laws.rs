@@ -102,7 +102,7 @@ fn policy() -> impl Strategy<Value = ClockPolicy> {
     prop_oneof![Just(ClockPolicy::Refuse), wait]
 }
 
-/// What an ID must be.
+/// The law of an ID.
 struct Law {
     layout: Layout,
     node: Node,

@@ -7,8 +7,8 @@ use parking_lot::Mutex;
 use tokio::{sync::watch, task::JoinHandle, time::timeout};
 
 use super::{
-    HeldNodeError, Issuer, NodeChoice, SanityError, SharedClock, blocking::blocking,
-    held_node::HeldNode, issuer_status::ClockOffsets, peers::Peers, sanity, watcher,
+    Issuer, NodeChoice, ServiceError, SharedClock, blocking::blocking, held_node::HeldNode,
+    issuer_status::ClockOffsets, peers::Peers, sanity, watcher,
 };
 
 /// The settings of the service.
@@ -33,26 +33,6 @@ pub struct Service {
     stop: watch::Sender<bool>,
     lost: watch::Receiver<bool>,
     watching: JoinHandle<()>,
-}
-
-/// Why the service does not start.
-#[derive(Debug, thiserror::Error)]
-pub enum ServiceError {
-    /// No node is available.
-    #[error("{0}")]
-    Node(#[from] HeldNodeError),
-    /// The layout cannot express the time of the clock.
-    #[error("{0}")]
-    Start(#[from] StartError),
-    /// The service and its peers conflict.
-    #[error("{0}")]
-    Sanity(#[from] SanityError),
-    /// It was stopped before it had started.
-    #[error("the service was stopped before it had started")]
-    Stopped,
-    /// A thread panicked.
-    #[error("a thread of the service panicked")]
-    Died,
 }
 
 impl Service {

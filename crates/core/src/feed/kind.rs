@@ -3,7 +3,7 @@ use std::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 named_enum! {
-    /// What happened to a post in a source.
+    /// The kind of a change to a post in a source.
     #[derive(PartialOrd, Ord)]
     pub enum ChangeKind: "snake_case" {
         /// The post is new in the source.

@@ -11,6 +11,7 @@
 mod age_table;
 mod batch_rule;
 mod bisection;
+mod cause;
 mod freshness;
 mod notification;
 mod policy;
@@ -21,10 +22,11 @@ mod value;
 pub use age_table::{AgeBand, AgeTable, AgeTableError, Due};
 pub use batch_rule::{BatchRule, Fill};
 pub use bisection::{Bisection, Blame, may_blame_posts};
+pub use cause::Cause;
 pub use freshness::{
     CountSample, Decision, Freshness, LookupOutcome, LookupResult, RequestContext,
 };
-pub use policy::{Cause, Policy};
+pub use policy::Policy;
 pub use refresh_history::{EngagementSample, RefreshHistory};
 pub use value::{
     EngagementSums, Growth, LearnedState, MAX_STEP, QuotaPrice, QuotaUse, RefreshObservation,

@@ -1,7 +1,6 @@
-use serde::{Deserialize, Serialize};
-
 use super::{
     age_table::{AgeTable, Due},
+    cause::Cause,
     refresh_history::RefreshHistory,
     value::ValuePolicy,
 };
@@ -28,21 +27,6 @@ pub enum Policy {
         /// The ages.
         ages: AgeTable,
     },
-}
-
-/// The reason for a post's due time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The age table.
-    Age,
-    /// The expected change is worth a refresh.
-    #[serde(rename = "worth")]
-    Value,
-    /// The post is young, and has been refreshed rarely or never.
-    Probe,
-    /// The longest wait of any post.
-    Bound,
 }
 
 impl Policy {

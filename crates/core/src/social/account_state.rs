@@ -1,7 +1,7 @@
 use strum::VariantArray;
 
 named_enum! {
-    /// The state of an account. [`AccountState::change_to`] is the only way from one to another.
+    /// The state of an account. [`AccountState::change_to`] is the only way to change it.
     pub enum AccountState: "snake_case" {
         /// The mail address is verified, and the account waits for approval or for its first log-in.
         /// Every account starts in this state.

@@ -1,7 +1,7 @@
 use super::list_settings::{TextError, check_text};
 
 named_enum! {
-    /// Where a filter applies.
+    /// A place where a filter applies.
     #[derive(PartialOrd, Ord)]
     pub enum FilterContext: "snake_case" {
         /// In the home timeline and in lists.
@@ -18,7 +18,7 @@ named_enum! {
 }
 
 named_enum! {
-    /// What an app does with a post that a filter matches.
+    /// The action of an app for a post that a filter matches.
     #[derive(Default)]
     pub enum FilterAction: "snake_case" {
         /// The app shows the filter's title instead, until the user opens the post.

@@ -1,5 +1,6 @@
 named_enum! {
-    /// Which replies a list shows. A reply to its author, or to whoever has the list, is always shown.
+    /// The replies that a list shows. A reply to its author, or to the owner of the list, is always
+    /// shown.
     #[derive(Default)]
     pub enum RepliesPolicy: "snake_case" {
         /// Replies to accounts that the owner follows.

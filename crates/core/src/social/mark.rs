@@ -1,5 +1,5 @@
 named_enum! {
-    /// What somebody can mark a post as.
+    /// The kinds of marks for a post.
     pub enum Mark: "snake_case" {
         /// A bookmark.
         Bookmark,

@@ -1,5 +1,5 @@
 named_enum! {
-    /// What a notification is of. Mastodon's API names them so, too.
+    /// The kind of a notification, with the names of Mastodon's API.
     pub enum NotificationKind: "snake_case" {
         /// Another account follows the account.
         Follow,

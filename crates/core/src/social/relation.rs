@@ -1,6 +1,7 @@
 named_enum! {
-    /// How one account stands to another one. [`Relation::change_to`] is the only way from one to another;
-    /// what people do is composed of such changes ([`super::RelationPair`]). Muting is no part of it.
+    /// The relation of one account to another. [`Relation::change_to`] is the only way to change it.
+    /// Actions of users are sequences of such changes ([`super::RelationPair`]). Muting is not part of
+    /// it.
     #[derive(Default)]
     pub enum Relation: "snake_case" {
         /// No relation.

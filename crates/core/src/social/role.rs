@@ -1,5 +1,5 @@
 named_enum! {
-    /// What somebody may do for the server, each role what those before it may, too.
+    /// The permissions of a user for the server. Each role includes those before it.
     #[derive(PartialOrd, Ord, Default)]
     pub enum Role: "snake_case" {
         /// Uses the server.

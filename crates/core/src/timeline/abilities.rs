@@ -61,7 +61,7 @@ pub struct Observed {
 }
 
 named_enum! {
-    /// Whether a server honours something.
+    /// The state of a server's ability.
     #[derive(Default)]
     pub enum Honoured: "snake_case" {
         /// No answer has shown it yet.

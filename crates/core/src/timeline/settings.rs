@@ -82,8 +82,8 @@ impl Default for Settings {
 }
 
 named_enum! {
-    /// How an upstream's stream is followed. A stream shows posts sooner; only
-    /// polls prove that none is missing.
+    /// The way of following an upstream's stream. A stream shows posts sooner; only polls prove that
+    /// none is missing.
     #[derive(Default)]
     pub enum Streaming: "lowercase" {
         /// As server-sent events, or over a WebSocket if the server has none.

@@ -7,9 +7,10 @@ pub use lane::Lane;
 use crate::atomic::{AtomicU64, Ordering};
 use crate::batch::Batch;
 use crate::clock::Clock;
+use crate::grant::Grant;
 use crate::policy::ClockPolicy;
 use crate::refusal::{NotNow, StartError};
-use crate::rules::{Grant, RETIRED, Rules};
+use crate::rules::{RETIRED, Rules};
 use crate::shared_methods::shared_methods;
 use crate::window::{Retired, Window};
 

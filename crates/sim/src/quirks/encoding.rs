@@ -93,12 +93,6 @@ impl Quirks {
     }
 }
 
-/// After how many places a page lists a post once more, if it does.
-pub(super) fn repeat(status: &Status, share: f64) -> Option<usize> {
-    let mut rng = Rng::stream(hash_text(status.id.as_str()), REPEATED);
-    rng.happens(share).then(|| rng.between(0, 3) as usize)
-}
-
 /// What stands where a post should.
 fn unreadable(status: &Status) -> Vec<u8> {
     let id = &status.id;
@@ -125,7 +119,6 @@ fn drawn(first_id: &str, stream: u64, share: f64) -> bool {
 // The random streams of an ID.
 const UNREADABLE: u64 = 11;
 const REPEATED_KEYS: u64 = 12;
-const REPEATED: u64 = 13;
 
 #[cfg(test)]
 mod tests {

@@ -7,6 +7,7 @@ mod encoding;
 mod kinds;
 mod leaves;
 mod quirk;
+mod repeats;
 
 use driftline_core::answer::PageRequest;
 use smart_default::SmartDefault;
@@ -325,7 +326,7 @@ impl Quirks {
         let mut page: Vec<Status> = Vec::with_capacity(statuses.len());
         let mut later: Vec<(usize, Status)> = Vec::new();
         for (place, status) in statuses.into_iter().enumerate() {
-            if let Some(after) = encoding::repeat(&status, self.repeated_share) {
+            if let Some(after) = repeats::repeat(&status, self.repeated_share) {
                 later.push((place + after, status.clone()));
             }
             page.push(status);

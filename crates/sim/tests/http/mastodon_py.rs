@@ -52,5 +52,4 @@ async fn mastodon_py_hears_a_stream_and_looks_posts_up() {
         .filter(|&id| !ids("delete").contains(id))
         .collect();
     assert_eq!(heard["looked_up"], json!(kept));
-    server.shutdown().await;
 }

@@ -1,15 +1,19 @@
 //! Mastodon's pages: every fault really happens.
 
-use std::time::{Duration, Instant};
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use driftline_core::api::Api;
 use driftline_sim::{
     FaultKind, FaultsConfig, Mishap, SpanMs, ThrottleRule, WorldConfig,
     http::{Clock, ServerConfig, SimServer, Timeline},
 };
+use serde_json::Value;
 use tokio::{io::AsyncWriteExt, net::TcpStream};
 
-use crate::raw::{HOME, ask, frozen_server};
+use crate::raw::{HOME, Raw, ask, frozen_server};
 
 async fn with_fault(fault: FaultKind) -> SimServer {
     let faults = FaultsConfig {
@@ -74,7 +78,6 @@ async fn a_slash_at_the_end_changes_nothing() {
             assert_eq!(slashed.status(), plain.status(), "{path}/");
             assert_eq!(slashed.body(), plain.body(), "{path}/");
         }
-        server.shutdown().await;
     }
 }
 
@@ -115,7 +118,6 @@ async fn pages_walk_by_their_links_both_ways() {
             .len(),
         20
     );
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -129,63 +131,38 @@ async fn every_path_answers() {
         ..ServerConfig::default()
     };
     let (server, _) = frozen_server(config).await;
-    let mut seen = std::collections::HashSet::new();
+    let get = async |path: &str| ask(&server, &format!("/api/{path}"), "t").await;
+    let all = |page: Raw, is: fn(&Value) -> bool| {
+        let page = page.json();
+        page.as_array().expect("a list").iter().all(is)
+    };
+    let mut seen = HashSet::new();
     for path in ["home", "public", "tag/tide", "list/1", "list/2"] {
-        let raw = ask(&server, &format!("/api/v1/timelines/{path}?limit=40"), "t").await;
+        let raw = get(&format!("v1/timelines/{path}?limit=40")).await;
         assert_eq!(raw.ids().len(), 40, "{path}");
-        assert!(
-            raw.ids().into_iter().all(|id| seen.insert(id)),
-            "IDs differ between timelines"
-        );
-        let public_only = raw
-            .json()
-            .as_array()
-            .expect("a list")
-            .iter()
-            .all(|post| post["visibility"] == "public");
-        assert_eq!(
-            public_only,
-            ["public", "tag/tide"].contains(&path),
-            "{path}"
-        );
+        let is_new = raw.ids().into_iter().all(|id| seen.insert(id));
+        assert!(is_new, "IDs differ between timelines");
+        let is_public = all(raw, |post| post["visibility"] == "public");
+        assert_eq!(is_public, ["public", "tag/tide"].contains(&path), "{path}");
     }
-    let account = ask(&server, "/api/v1/accounts/77/statuses", "t")
-        .await
-        .json();
-    assert!(
-        account
-            .as_array()
-            .expect("a list")
-            .iter()
-            .all(|post| post["account"]["id"] == "77")
-    );
+    let account = get("v1/accounts/77/statuses").await;
+    assert!(all(account, |post| post["account"]["id"] == "77"));
     for path in [
         "timelines/list/3",
         "timelines/list/x",
         "statuses/12",
         "nothing",
     ] {
-        assert_eq!(
-            ask(&server, &format!("/api/v1/{path}"), "t").await.status(),
-            "404"
-        );
+        assert_eq!(get(&format!("v1/{path}")).await.status(), "404");
     }
     let id = ask(&server, HOME, "t").await.ids()[0].clone();
-    let one = ask(&server, &format!("/api/v1/statuses/{id}"), "t")
-        .await
-        .json();
+    let one = get(&format!("v1/statuses/{id}")).await.json();
     assert_eq!(one["id"], id.as_str());
-    assert_eq!(
-        ask(&server, "/api/v1/instance", "t").await.json()["version"],
-        "4.4.0"
-    );
-    assert_eq!(
-        ask(&server, "/api/v2/instance", "t").await.json()["api_versions"]["mastodon"],
-        2
-    );
+    assert_eq!(get("v1/instance").await.json()["version"], "4.4.0");
+    let second = get("v2/instance").await.json();
+    assert_eq!(second["api_versions"]["mastodon"], 2);
     assert!(server.truth(&Timeline::List(2)).is_some());
     assert!(server.truth(&Timeline::List(3)).is_none());
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -219,7 +196,6 @@ async fn errors_and_odd_bodies_come_as_they_should() {
             "once for each token"
         );
         assert_eq!(server.traffic().failures, 2);
-        server.shutdown().await;
     }
 }
 
@@ -236,7 +212,6 @@ async fn a_cut_body_ends_before_its_length() {
     assert!(raw.body().len() > 1_000, "{} bytes came", raw.body().len());
     assert!(raw.body().len() < length);
     assert!(ask(&server, HOME, "t").await.whole());
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -246,7 +221,6 @@ async fn a_stall_holds_the_socket_and_then_says_nothing() {
     let raw = ask(&server, HOME, "t").await;
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(raw.text, "");
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -256,7 +230,6 @@ async fn a_delayed_answer_shows_what_was_there_before() {
     let raw = ask(&server, HOME, "t").await;
     assert!(begun.elapsed() >= Duration::from_millis(300));
     assert_eq!(raw.ids().len(), 40);
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -281,7 +254,6 @@ async fn budgets_are_per_token_and_resets_are_iso_8601() {
         assert_eq!(reset.as_millisecond(), ends_ms);
     }
     assert_eq!(ask(&server, HOME, "b").await.status(), "200");
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -301,7 +273,6 @@ async fn the_date_is_the_front_ends() {
         .expect("after 1970");
     assert_eq!(since.as_secs() as i64, (clock.now_ms() - 90_500) / 1_000);
     assert_eq!(raw.head().matches("date: ").count(), 1);
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -349,5 +320,4 @@ async fn history_is_there_from_the_start_under_the_real_clock() {
             .len(),
         40
     );
-    server.shutdown().await;
 }

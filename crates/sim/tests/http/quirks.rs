@@ -36,7 +36,6 @@ async fn links_are_missing_or_odd_and_dates_cannot_be_read() {
         assert!(header.is_none_or(|it| expected.is_some_and(|start| it.starts_with(start))));
         assert!(header.is_none_or(|it| it.contains("rel=") == (links != Links::WithoutRel)));
         assert_eq!(page.header("date"), Some("-"));
-        server.shutdown().await;
     }
 }
 
@@ -65,5 +64,4 @@ async fn each_kind_of_timeline_has_quirks_of_its_own() {
     assert_eq!(ask(&server, &path, "").await.status(), "401");
     let one = ask(&server, &path, "t").await;
     assert!(one.text.contains("\\u003cp\\u003e") && !one.text.contains("<p>"));
-    server.shutdown().await;
 }

@@ -32,8 +32,6 @@ async fn tweepy_reads_both_versions() {
     let read: Value = serde_json::from_slice(&output.stdout).expect("JSON");
     check_first(&read["first"], &first, &clock);
     check_second(&read["second"], &second, &clock);
-    first.shutdown().await;
-    second.shutdown().await;
 }
 
 /// The keys hold characters that must be escaped in signatures.

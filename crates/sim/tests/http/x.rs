@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use driftline_core::{api::Api, upstream_id::UpstreamId};
 use driftline_sim::{
     FaultsConfig, Growth, Hiding, PostsCap, ThrottleRule, WorldConfig,
-    http::{READER_ID, ServerConfig, SetClock, SimServer, Timeline},
+    http::{READER_ID, ServerConfig, SetClock, SimServer},
 };
 use serde_json::Value;
 
@@ -54,31 +54,16 @@ async fn whole_home(server: &SimServer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_walk_by_tokens_reads_everything() {
-    let (server, _) = x(WorldConfig::punctual(10.0)).await;
-    let ids = whole_home(&server).await;
-    let truth = server.truth(&Timeline::Home).expect("home").posts;
-    let mut published: Vec<String> = truth.iter().map(|post| post.id.to_string()).collect();
-    published.reverse();
-    assert!(ids.len() > 400);
-    assert_eq!(ids, published);
-    let newest: u64 = ids[0].parse().expect("a number");
-    assert!((newest >> 22) + 1_288_834_974_657 > 1_760_000_000_000);
-    let first = ask(&server, &home("max_results=50"), "t").await.json();
-    assert_eq!(first["meta"]["result_count"], 50);
-    assert_eq!(first["meta"]["newest_id"], ids[0].as_str());
-    assert_eq!(first["meta"]["oldest_id"], ids[49].as_str());
-    let next = first["meta"]["next_token"].as_str().expect("a token");
-    let next = home(&format!("max_results=50&pagination_token={next}"));
-    let second = ask(&server, &next, "t").await.json();
-    assert_eq!(data_ids(&second), ids[50..100]);
-    server.shutdown().await;
-}
-
-#[tokio::test]
 async fn bounds_are_exclusive_and_lists_have_none() {
     let (server, _) = x(WorldConfig::punctual(10.0)).await;
     let ids = whole_home(&server).await;
+    let first = ask(&server, &home("max_results=50"), "t").await.json();
+    let meta = &first["meta"];
+    assert_eq!(
+        (&meta["result_count"], &meta["newest_id"]),
+        (&50.into(), &ids[0].as_str().into())
+    );
+    assert_eq!(meta["oldest_id"], ids[49].as_str());
     let between = home(&format!("since_id={}&until_id={}", ids[30], ids[10]));
     let body = ask(&server, &between, "t").await.json();
     assert_eq!(data_ids(&body), ids[11..30]);
@@ -94,7 +79,6 @@ async fn bounds_are_exclusive_and_lists_have_none() {
     assert_eq!(bounded.status(), "400");
     assert_eq!(bounded.json()["title"], "Invalid Request");
     assert_eq!(ask(&server, "/2/lists/9/tweets", "t").await.status(), "404");
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -123,7 +107,6 @@ async fn accounts_and_mentions_have_timelines_and_rules() {
     }
     let me = ask(&server, "/2/users/me", "t").await.json();
     assert_eq!(me["data"]["id"], READER_ID.to_string());
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -175,38 +158,6 @@ async fn fields_are_shown_when_asked_for() {
     for original in list(&body["includes"]["tweets"]) {
         assert!(users.contains(original["author_id"].as_str().expect("text")));
     }
-    server.shutdown().await;
-}
-
-#[tokio::test]
-async fn metrics_are_those_of_the_truth() {
-    let (server, clock) = x(WorldConfig {
-        boost_share: 0.0,
-        ..busy()
-    })
-    .await;
-    let ids = whole_home(&server).await;
-    clock.set(clock.now_ms() + 7_200_000);
-    let path = format!(
-        "/2/tweets?ids={}&tweet.fields=public_metrics",
-        ids[..100].join(",")
-    );
-    let body = ask(&server, &path, "t").await.json();
-    assert_eq!(data_ids(&body), ids[..100]);
-    let mut views = 0;
-    for post in body["data"].as_array().expect("a list") {
-        let id = UpstreamId::from(post["id"].as_str().expect("text"));
-        let truth = server.counts_at(clock.now_ms(), &id).expect("it is there");
-        let metrics = &post["public_metrics"];
-        assert_eq!(metrics["reply_count"].as_i64(), truth.replies);
-        assert_eq!(metrics["retweet_count"].as_i64(), truth.boosts);
-        assert_eq!(metrics["like_count"].as_i64(), truth.favourites);
-        assert_eq!(metrics["quote_count"].as_i64(), truth.quotes);
-        assert_eq!(metrics["impression_count"].as_i64(), truth.views);
-        views += truth.views.unwrap_or(0);
-    }
-    assert!(views > 1_000);
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -241,7 +192,6 @@ async fn look_ups_say_what_became_of_each() {
         let refused = ask(&server, &format!("/2/tweets?ids={ids}"), "t").await;
         assert_eq!(refused.status(), "400", "{ids}");
     }
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -268,7 +218,6 @@ async fn each_endpoint_has_a_window_from_its_first_request() {
     assert_eq!(list.header("x-rate-limit-remaining"), Some("899"));
     clock.set(clock.now_ms() + 900_000);
     assert_eq!(ask(&server, &home(""), "t").await.status(), "200");
-    server.shutdown().await;
 }
 
 #[tokio::test]
@@ -299,7 +248,6 @@ async fn the_cap_on_posts_is_apart_from_the_windows() {
         }
         clock.set(clock.now_ms() + 86_400_000);
         assert_eq!(ask(&server, &home(""), "u").await.status(), "200");
-        server.shutdown().await;
     }
 }
 
@@ -309,5 +257,4 @@ async fn without_credentials_nothing_is_shown() {
     let anonymous = ask(&server, "/2/users/me", "").await;
     assert_eq!(anonymous.status(), "401");
     assert_eq!(anonymous.json()["title"], "Unauthorized");
-    server.shutdown().await;
 }
