@@ -305,7 +305,7 @@ create table upstream_post (
 create index upstream_post_reply on upstream_post (reply_to_id, instance_id, post_id)
     where reply_to_id is not null;
 
--- Finds posts and accounts by their names across servers (`core::object_uri`). Of an instance's objects with
+-- Finds posts and accounts by their names across servers (`core::names::object_uri`). Of an instance's objects with
 -- one name the first has the row.
 create table object_uri (
     -- Made from the name, which the object has itself.

@@ -4,8 +4,7 @@ use std::{sync::Arc, time::Instant};
 
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Page},
-    timeline::{Machine, Reading, Settings, Step},
-};
+    timeline::{Machine, Reading, Settings, Step},};
 use driftline_store::{
     CommitPage, SourceKey, Store, Target, commit_page, local_ids,
     source::{self, NewSource},
@@ -137,7 +136,7 @@ pub(crate) fn new_source(name: &str, origin: &str) -> NewSource {
         token: None,
         allow_private: false,
         owner: driftline_store::Owner::Operator,
-        audience: driftline_core::audience::Audience::Public,
+        audience: driftline_core::names::audience::Audience::Public,
     }
 }
 

@@ -1,6 +1,6 @@
 //! Fills a timeline with valid rows, faster than by taking pages in.
 
-use driftline_core::object_uri::{UriEvidence, UriKey};
+use driftline_core::names::object_uri::{UriEvidence, UriKey};
 use driftline_db::Column;
 use driftline_id::Layout;
 use driftline_store::{Root, StoreError, Tx};

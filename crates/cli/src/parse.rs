@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use driftline_core::{
     api::Api,
-    audience::Audience,
+    names::audience::Audience,
     social::Role,
     timeline::{Backfill, Overlap, Rung, Streaming},
     upstream_id::IdOrder,

@@ -6,15 +6,13 @@
 #[macro_use]
 mod named_enum;
 
-pub mod acct;
 pub mod answer;
 pub mod api;
-pub mod audience;
 pub mod clock;
 pub mod edit_history;
 pub mod feed;
 pub mod filter_matcher;
-pub mod object_uri;
+pub mod names;
 pub mod post;
 pub mod quota;
 pub mod refresh;

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{object_uri::UriEvidence, upstream_id::UpstreamId};
+use crate::{names::object_uri::UriEvidence, upstream_id::UpstreamId};
 
 named_enum! {
     /// The visibility of a post, in Mastodon's terms.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     api::Api,
-    audience::Audience,
+    names::audience::Audience,
     source_kind::SourceKind,
     timeline::Settings,
     tracking::{ForgottenPosts, Track, TrackOutcome, TrackResult, TrackedPosts},

@@ -11,7 +11,7 @@ use std::thread;
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
     api::Api,
-    audience::Audience,
+    names::audience::Audience,
     post::{Author, Post, PostHashes},
     refresh::Policy,
     source_kind::SourceKind,

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
-    audience::{Audience, Reader},
+    names::audience::{Audience, Reader},
     post::Visibility,
 };
 use driftline_db::{DbError, PendingRows, Tx};

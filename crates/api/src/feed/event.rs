@@ -1,8 +1,8 @@
 use std::sync::{Arc, OnceLock};
 
 use driftline_core::{
-    audience::{Audience, Reader},
     feed::ChangeKind,
+    names::audience::{Audience, Reader},
 };
 use driftline_store::{
     InstanceId, Owner, SourceId, Viewer,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::Json;
-use driftline_core::acct::acct_at;
+use driftline_core::names::acct::acct_at;
 use driftline_store::{
     StoreError, Tx, find, instance,
     timeline::{self, Viewer},

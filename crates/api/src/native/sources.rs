@@ -7,7 +7,7 @@ use axum::{
     extract::{DefaultBodyLimit, rejection::JsonRejection},
     http::StatusCode,
 };
-use driftline_core::{api::Api, audience::Audience};
+use driftline_core::{api::Api, names::audience::Audience};
 use secrecy::SecretString;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -1,7 +1,7 @@
 //! `source`: the sources of a store.
 
 use clap::{Args, Subcommand};
-use driftline_core::{audience::Audience, social::AccountName};
+use driftline_core::{names::audience::Audience, social::AccountName};
 use driftline_server::admin::{
     AddedSource, ChangedSource, FillGap, ListSources, ListUnreadable, PauseSource, PausedSource,
     PlanRemoval, RemoveSource, RemovedSource, RequestedFill, SetSource, ShowSettings,

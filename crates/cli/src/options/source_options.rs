@@ -3,7 +3,7 @@
 use clap::Args;
 use driftline_core::{
     api::Api,
-    audience::Audience,
+    names::audience::Audience,
     timeline::{Rung, Settings},
     upstream_id::IdOrder,
 };

@@ -1,6 +1,6 @@
 //! The credentials that the posts of an instance may be looked up with.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_runtime::{Weight, now_ms, random, show_ms};
 use driftline_store::{
     CredentialId, InstanceId, Owner, StoreError, Tx,
@@ -355,7 +355,7 @@ mod tests {
             origin: origin.into(),
             allow_private: true,
             owner: driftline_store::Owner::Operator,
-            audience: driftline_core::audience::Audience::Public,
+            audience: driftline_core::names::audience::Audience::Public,
             ..new_source("theirs")
         };
         let added = store.write(local_ids::root(), move |tx| source::add(tx, &new, 1));

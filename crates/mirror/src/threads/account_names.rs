@@ -1,6 +1,6 @@
 //! Accounts that are fetched by their names.
 
-use driftline_core::{acct::AcctKey, answer::Failure};
+use driftline_core::{answer::Failure, names::acct::AcctKey};
 use driftline_upstream::{AccountHandle, Upstream};
 
 use super::{

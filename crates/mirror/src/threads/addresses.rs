@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::{Failure, FailureKind, LookUp},
-    audience::Audience,
+    names::audience::Audience,
 };
 use driftline_store::Owner;
 use driftline_upstream::{Address, Upstream};

@@ -1,6 +1,6 @@
 //! Edit histories of the posts of threads: versions from before any source showed the posts.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_store::fetched_history::{self, HistoryReaders};
 
 use super::{

@@ -236,7 +236,7 @@ impl Simulation {
             token: None,
             allow_private: false,
             owner: driftline_store::Owner::Operator,
-            audience: driftline_core::audience::Audience::Public,
+            audience: driftline_core::names::audience::Audience::Public,
         };
         let (source, credential) = store
             .write_blocking(local_ids::root(), move |tx| {

@@ -1,6 +1,6 @@
 //! Commands that show and change what a source's operator decided.
 
-use driftline_core::{audience::Audience, timeline::Settings};
+use driftline_core::{names::audience::Audience, timeline::Settings};
 use driftline_runtime::CommandError;
 use driftline_store::{
     Owner, StoreError, Tx, credential, local_ids,

@@ -3,7 +3,7 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     source_kind::SourceKind,
     timeline::{Machine, Proof, Settings},
     upstream_id::UpstreamId,

@@ -79,7 +79,7 @@ impl Driftline {
                 .then(|| TokenLocation::File(token_file.to_str().unwrap().into())),
             settings,
             allow_private: false,
-            audience: Some(driftline_core::audience::Audience::Public),
+            audience: Some(driftline_core::names::audience::Audience::Public),
             check: false,
         };
         let host = Host {

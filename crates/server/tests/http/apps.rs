@@ -3,7 +3,7 @@
 use std::slice;
 
 use driftline_api::auth::Authorization;
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_server::bells;
 use driftline_sim::Status;
 use reqwest::{Method, StatusCode};

@@ -1,6 +1,6 @@
 //! Copies of a post that several instances show: apps see one post.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::{LocalAccountId, Owner, local_ids, source, testing::new_source};
 use reqwest::Method;

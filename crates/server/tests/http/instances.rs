@@ -1,7 +1,7 @@
 //! What is told of servers: of this one, and of those that the caller may know of.
 
 use driftline_api::{ConfiguredInstance, OwnInstance};
-use driftline_core::{audience::Audience, social::InstanceSelfDescription};
+use driftline_core::{names::audience::Audience, social::InstanceSelfDescription};
 use driftline_store::{
     InstanceId, Owner, instance,
     instance_info::{self, StoredInstanceInfo},

@@ -1,7 +1,7 @@
 //! What people keep: bookmarks, favourites, lists, read markers and filters. Another account sees and changes
 //! nothing of it.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_sim::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! Home timelines, accounts and what they wrote, relations, notifications and search.
 
-use driftline_core::{audience::Audience, social::AccountName};
+use driftline_core::{names::audience::Audience, social::AccountName};
 use driftline_server::admin::{ChangeAccountHome, Host, Request as _};
 use driftline_sim::Status;
 use reqwest::{Method, StatusCode};
@@ -165,7 +165,7 @@ async fn accounts_are_known_by_what_one_may_read() {
     assert_eq!(numbers(&ann.page(&original).await), [7, 2]);
     assert!(ann.page(&format!("{posts}?pinned=true")).await.is_empty());
     // Of the author of a hidden post nobody is told, and nothing can be done to them.
-    let hidden = driftline_core::acct::AcctKey::new("drifter1@far.example", "").unwrap();
+    let hidden = driftline_core::names::acct::AcctKey::new("drifter1@far.example", "").unwrap();
     let hidden = hidden.account_id();
     for (method, path) in [
         (

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use driftline_core::{audience::Audience, social::AccountName};
+use driftline_core::{names::audience::Audience, social::AccountName};
 use driftline_db::testing::dump;
 use driftline_server::admin::{DeleteAccount, ForgetInstance, Host, Request as _};
 use driftline_sim::{SimAuthor, Status};

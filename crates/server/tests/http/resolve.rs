@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_server::testing::wait;
 use driftline_store::{Owner, credential, find};
 use reqwest::{StatusCode, Url};

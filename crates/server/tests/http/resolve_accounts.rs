@@ -1,6 +1,6 @@
 //! Accounts that are found by their names on other servers.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_store::{Owner, credential};
 use reqwest::{StatusCode, Url};
 use serde_json::{Value, json};

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use driftline_api::App;
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_mirror::{Policies, Secrets, SourceHealth, UpstreamAccess};
 use driftline_net::testing::http_client;
 use driftline_runtime::StoreDisk;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driftline_core::{audience::Audience, post::Visibility, social::AccountState};
+use driftline_core::{names::audience::Audience, post::Visibility, social::AccountState};
 use driftline_db::testing::Fresh;
 use driftline_server::testing::OPERATOR_TOKEN;
 use futures_util::{SinkExt as _, StreamExt as _};

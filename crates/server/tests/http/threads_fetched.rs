@@ -15,7 +15,7 @@ use axum::{
     routing::get,
 };
 use driftline_api::App;
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_mirror::{Policies, SourceHealth, Threads, UpstreamAccess};
 use driftline_net::testing::http_client;
 use driftline_runtime::StoreDisk;

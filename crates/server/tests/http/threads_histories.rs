@@ -1,6 +1,6 @@
 //! Edit histories that are fetched from their servers along with threads.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_server::testing::wait;
 use driftline_sim::Status;
 use driftline_store::Owner;

@@ -1,6 +1,6 @@
 //! Producers that name posts.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_server::testing::OPERATOR_TOKEN;
 use driftline_store::{LocalAccountId, Owner, local_ids, source, testing::new_source};
 use reqwest::{StatusCode, header};

@@ -8,7 +8,7 @@ use driftline_api::{
 };
 use driftline_core::{
     answer::LookUp,
-    audience::Audience,
+    names::audience::Audience,
     post::{Post, Visibility},
     upstream_id::UpstreamId,
 };

@@ -6,7 +6,7 @@ use axum::{
     http::{HeaderMap, StatusCode, Uri},
     response::{IntoResponse as _, Response},
 };
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_db::testing::Fresh;
 use driftline_mirror::{InstanceWatch, Pollers, UpstreamAccess};
 use driftline_net::testing::http_client;

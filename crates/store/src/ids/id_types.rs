@@ -1,4 +1,4 @@
-use driftline_core::acct::MIN_ACCOUNT_ID;
+use driftline_core::names::acct::MIN_ACCOUNT_ID;
 use driftline_db::DbError;
 use driftline_id::Id;
 
@@ -35,7 +35,7 @@ pub type LocalId = Id<Local>;
 pub type SourceId = Id<OfSource>;
 
 /// The ID of an account whose posts were seen, one for each `acct` on all instances. It is derived
-/// from the name ([`driftline_core::acct`]), so it does not reveal when the account was first seen,
+/// from the name ([`driftline_core::names::acct`]), so it does not reveal when the account was first seen,
 /// or in a post of restricted visibility. The ID of an account that posts only mention is random.
 pub type AccountId = Id<OfAccount>;
 

@@ -6,8 +6,8 @@
 //! present state.
 
 use driftline_core::{
-    audience::Audience,
     feed::{ChangeKind, FeedPosition},
+    names::audience::Audience,
     post::Visibility,
 };
 use driftline_db::Tx;

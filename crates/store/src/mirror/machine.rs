@@ -1,7 +1,7 @@
 //! The stored timeline machine of a source.
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     timeline::{Gap, HonouredAbilities, Lateness, Machine},
 };
 use driftline_db::{DbError, PendingRows, Row, Tx};

@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use driftline_core::{acct::AcctKey, post::Author, upstream_id::UpstreamId};
+use driftline_core::{names::acct::AcctKey, post::Author, upstream_id::UpstreamId};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use crate::{

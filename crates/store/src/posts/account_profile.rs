@@ -8,7 +8,7 @@ use std::{
     collections::{BTreeMap, HashMap, HashSet},
 };
 
-use driftline_core::{acct::AcctKey, post::Author};
+use driftline_core::{names::acct::AcctKey, post::Author};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::account::StoredIds;

@@ -1,6 +1,6 @@
 //! The scopes of content: the people to whom an upstream's answers were shown.
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 
 use crate::viewer::{Owner, Viewer};
 

@@ -6,7 +6,9 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{audience::Audience, edit_history::EarlierVersion, upstream_id::UpstreamId};
+use driftline_core::{
+    edit_history::EarlierVersion, names::audience::Audience, upstream_id::UpstreamId,
+};
 use driftline_db::{Column, Tx};
 
 use crate::{

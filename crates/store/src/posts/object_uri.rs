@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::object_uri::{UriEvidence, UriKey};
+use driftline_core::names::object_uri::{UriEvidence, UriKey};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 use strum::IntoStaticStr;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use driftline_core::audience::Audience;
+use driftline_core::names::audience::Audience;
 use driftline_db::{Column, DbError, Tx};
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! Credentials for requests to upstreams.
 
-use driftline_core::{api::Api, audience::Audience};
+use driftline_core::{api::Api, names::audience::Audience};
 use driftline_db::{Root, Row, ToValue, Tx};
 
 use crate::{

@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{audience::Audience, post::Visibility};
+use driftline_core::{names::audience::Audience, post::Visibility};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
 use super::pending_lookup::PendingLookup;

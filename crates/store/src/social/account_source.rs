@@ -1,6 +1,6 @@
 //! The sources of accounts: their limits, and their removal with the account.
 
-use driftline_core::{audience::Audience, social::AccountState};
+use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_db::Tx;
 
 use super::{home_source, local_account};

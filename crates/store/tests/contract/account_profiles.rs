@@ -1,7 +1,7 @@
 //! Accounts as sources have shown them: each viewer sees what its own sources were shown.
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::{Post, References},
 };
 use driftline_store::{

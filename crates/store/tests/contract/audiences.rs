@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     answer::Event,
-    audience::Audience,
     feed::ChangeKind,
+    names::audience::Audience,
     post::{Post, Visibility},
     timeline::Backfill,
 };

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     answer::{Event, LookUp},
-    audience::Audience,
+    names::audience::Audience,
     post::{Author, Post, References, Visibility},
     timeline::Backfill,
 };

@@ -1,6 +1,6 @@
 //! Accounts that were fetched by their names, of which no post is stored.
 
-use driftline_core::{acct::AcctKey, post::Author};
+use driftline_core::{names::acct::AcctKey, post::Author};
 use driftline_store::{
     AccountId, LocalAccountId, Owner, SourceKey, Store, Viewer, account, author_hosts, local_ids,
     source::{self, LastPosts},

@@ -1,7 +1,7 @@
 //! Earlier versions of posts that come from their servers' edit histories.
 
 use driftline_core::{
-    answer::LookUp, audience::Audience, edit_history::EarlierVersion, post::Post,
+    answer::LookUp, edit_history::EarlierVersion, names::audience::Audience, post::Post,
     upstream_id::UpstreamId,
 };
 use driftline_store::{

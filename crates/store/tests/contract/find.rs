@@ -1,6 +1,6 @@
 //! Posts found by what a person gives.
 
-use driftline_core::{audience::Audience, post::Post};
+use driftline_core::{names::audience::Audience, post::Post};
 use driftline_db::{Dialect, testing::is_distributed};
 use driftline_store::{Owner, Store, StoreError, Tx, Viewer, find, local_ids};
 

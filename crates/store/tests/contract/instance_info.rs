@@ -1,7 +1,7 @@
 //! What instances say of themselves, and the hosts of authors.
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::{Post, Visibility},
     social::InstanceSelfDescription,
 };

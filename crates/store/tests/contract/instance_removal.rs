@@ -1,6 +1,6 @@
 //! Forgetting an instance: what hangs from it goes, what is of others stays.
 
-use driftline_core::{api::Api, audience::Audience};
+use driftline_core::{api::Api, names::audience::Audience};
 use driftline_store::{
     InstanceId, Owner, Store, StoreError, Tx, Viewer,
     credential::{self, NewCredential},

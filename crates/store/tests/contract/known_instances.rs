@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{api::Api, audience::Audience, post::Visibility};
+use driftline_core::{api::Api, names::audience::Audience, post::Visibility};
 use driftline_store::{
     Owner, Store,
     credential::{self, NewCredential},

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::{Author, Post},
     thread::ThreadLimits,
 };

@@ -1,6 +1,6 @@
 //! Posts whose servers show them differently to each token: every viewer sees what its own sources were shown.
 
-use driftline_core::{answer::LookUp, audience::Audience, post::Post};
+use driftline_core::{answer::LookUp, names::audience::Audience, post::Post};
 use driftline_store::{
     LocalAccountId, Owner, Store, history,
     source::{self, LastPosts, TokenLocation},

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     answer::LookUp,
-    audience::Audience,
+    names::audience::Audience,
     post::{Post, Visibility},
     thread::ThreadLimits,
     upstream_id::UpstreamId,

@@ -1,6 +1,6 @@
 //! Earlier versions of posts, and counts over time: each viewer is shown those since a readable source had the post.
 
-use driftline_core::{audience::Audience, post::Post};
+use driftline_core::{names::audience::Audience, post::Post};
 use driftline_store::{
     Owner, Store, StoreError, history, is_visible, refresh::count_history, source::LastPosts,
     timeline::Viewer,

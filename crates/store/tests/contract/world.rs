@@ -3,7 +3,7 @@
 use std::ops::{Deref, DerefMut};
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::{Post, Visibility},
 };
 use driftline_mastodon::post_hashes;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::Json;
 use driftline_core::{
-    acct::{AcctKey, acct_at},
+    names::acct::{AcctKey, acct_at},
     social::{AccountName, Relation},
 };
 use driftline_store::{

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{acct::AcctKey, social::Relation};
+use driftline_core::{names::acct::AcctKey, social::Relation};
 use driftline_mastodon::RawObject;
 use driftline_store::{
     AccountId, InstanceId, PendingRows, StoreError, Tx, instance,

@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
-use driftline_core::{api::Api, audience::Audience, upstream_id::UpstreamId};
+use driftline_core::{api::Api, names::audience::Audience, upstream_id::UpstreamId};
 use driftline_mirror::{
     CompletenessReport, Policies, Session, UpstreamAccess,
     refresh::{RefreshOptions, RefreshStats, Refreshers},

@@ -11,7 +11,7 @@ use std::{
 };
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::{PostHashes, Visibility},
     refresh::LookupOutcome,
 };

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     api::Api,
-    audience::Audience,
+    names::audience::Audience,
     social::AccountName,
     timeline::{LastError, Settings},
 };

@@ -1,7 +1,7 @@
 //! Who attacks: strangers, the operator, apps, and people with tokens of all kinds.
 
 use driftline_api::people::SignUpMode;
-use driftline_core::{audience::Audience, social::AccountState};
+use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_db::testing::Fresh;
 use driftline_mastodon::post_hashes;
 use driftline_store::{

@@ -1,7 +1,8 @@
 //! Sources: mirrored timelines of upstreams.
 
 use driftline_core::{
-    api::Api, audience::Audience, social::AccountName, source_kind::SourceKind, timeline::Settings,
+    api::Api, names::audience::Audience, social::AccountName, source_kind::SourceKind,
+    timeline::Settings,
 };
 use driftline_db::{Root, Row, ToValue, Tx};
 use serde::{Deserialize, Serialize};

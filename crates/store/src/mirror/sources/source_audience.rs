@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{audience::Audience, post::Visibility};
+use driftline_core::{names::audience::Audience, post::Visibility};
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{

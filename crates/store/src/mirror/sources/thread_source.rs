@@ -8,7 +8,7 @@
 use std::collections::HashSet;
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::{Author, Post, Visibility},
     refresh::Policy,
     source_kind::SourceKind,

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::object_uri::{UriEvidence, UriKey};
+use driftline_core::names::object_uri::{UriEvidence, UriKey};
 use driftline_db::{DbError, Tx};
 
 use super::{

@@ -5,7 +5,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use driftline_core::object_uri::UriEvidence;
+use driftline_core::names::object_uri::UriEvidence;
 use driftline_db::Tx;
 use driftline_id::Layout;
 

@@ -7,7 +7,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use driftline_core::object_uri::UriEvidence;
+use driftline_core::names::object_uri::UriEvidence;
 use driftline_db::{Column, Tx};
 
 use super::{copies::Copies, first_places::FirstPlaces, rule::Rule, stored_post};

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{object_uri::UriKey, post::Visibility};
+use driftline_core::{names::object_uri::UriKey, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::timeline_post::TimelinePost;

@@ -1,7 +1,7 @@
 //! Pending look-ups, and the posts that they find.
 
 use driftline_core::{
-    audience::Audience,
+    names::audience::Audience,
     post::Post,
     refresh::{LookupOutcome, Policy},
     tracking::TrackOutcome::{self, Found, Gone, NotVisible, Unknown, Waiting},

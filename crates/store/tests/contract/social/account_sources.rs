@@ -1,6 +1,6 @@
 //! Sources that accounts own: their number, their names, and what becomes of what only they had.
 
-use driftline_core::{audience::Audience, post::Visibility};
+use driftline_core::{names::audience::Audience, post::Visibility};
 use driftline_store::{
     LocalAccountId, LocalId, Owner, SourceKey, Store, Viewer, credential, find, is_visible,
     local_ids,

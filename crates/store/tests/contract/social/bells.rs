@@ -1,9 +1,9 @@
 //! Notifications of posts of followed authors.
 
 use driftline_core::{
-    acct::AcctKey,
     answer::Event,
-    audience::Audience,
+    names::acct::AcctKey,
+    names::audience::Audience,
     post::{Author, Post},
     social::{NotificationKind, RelationMove},
     timeline::Backfill,

@@ -3,8 +3,8 @@
 use std::collections::{BTreeSet, HashSet};
 
 use driftline_core::{
-    acct::AcctKey,
-    audience::Audience,
+    names::acct::AcctKey,
+    names::audience::Audience,
     post::{Author, Post},
     social::Mark,
 };
