@@ -62,13 +62,13 @@ fn build(workspace: &Workspace) -> Result<String, TaskError> {
     let shell = &workspace.shell;
     run_program(cmd!(
         shell,
-        "cargo build --release --locked --package driftline"
+        "cargo build --profile dist --locked --package driftline"
     ))?;
     let metadata = MetadataCommand::new()
         .manifest_path(workspace.root.join("Cargo.toml"))
         .no_deps()
         .exec()?;
-    let binary = metadata.target_directory.join("release").join("driftline");
+    let binary = metadata.target_directory.join("dist").join("driftline");
     Ok(binary.into_string())
 }
 
