@@ -50,7 +50,7 @@ impl Side {
 }
 
 /// The main workspace builds the binary there, unless it is configured otherwise.
-const DRIFTLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/release/driftline");
+const DRIFTLINE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/dist/driftline");
 
 /// A process that ends with this value.
 #[derive(Debug)]

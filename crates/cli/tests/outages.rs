@@ -268,6 +268,22 @@ fn fence(url: &str) -> i64 {
     })
 }
 
+#[test]
+fn a_server_whose_node_was_taken_ends_and_says_so() {
+    let postgres = Outage::start();
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DATABASE_URL", postgres.url());
+    let ids = "[id]\nserve = true\nlease = \"store\"\nlisten_thrift = \"none\"\n";
+    data_dir.file("driftline.toml", ids);
+    let (mut server, _) = data_dir.serve(&[]);
+    on(postgres.url(), |tx| {
+        let taken = "update node_lease set lease_fence = lease_fence + 1, lease_holder = 'other'";
+        Ok(tx.execute(taken, &[])?)
+    });
+    assert_eq!(server.ended().code(), Some(1));
+    let log = data_dir.log();
+    assert!(log.contains("another process's now"), "{log}");
+}
+
 /// Within a minute nothing is to be warned of twice, whoever does it.
 fn assert_no_line_comes_twice(log: &str) {
     let mut lines: Vec<_> = log

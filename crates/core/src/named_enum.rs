@@ -33,3 +33,34 @@ macro_rules! named_enum {
         }
     };
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        answer::FailureKind, api::Api, names::audience::Audience, source_kind::SourceKind,
+        upstream_id::IdOrder,
+    };
+
+    /// These are in stores, in configuration and in APIs.
+    #[test]
+    fn names_stay() {
+        let kinds = SourceKind::ALL.iter().map(|kind| kind.name());
+        assert_eq!(kinds.collect::<Vec<_>>(), ["polled", "tracked", "threads"]);
+        let audiences = Audience::ALL.iter().map(|audience| audience.name());
+        assert_eq!(
+            audiences.collect::<Vec<_>>(),
+            ["private", "members", "public"]
+        );
+        let apis = Api::ALL.iter().map(|api| api.name());
+        assert_eq!(apis.collect::<Vec<_>>(), ["mastodon", "x", "twitter"]);
+        let orders = IdOrder::ALL.iter().map(|order| order.name());
+        assert_eq!(
+            orders.collect::<Vec<_>>(),
+            ["numeric", "length-then-text", "text"]
+        );
+        assert_eq!(FailureKind::TimedOut.to_string(), "timed_out");
+        // Stored settings have an underscore.
+        let stored = serde_json::to_string(IdOrder::ALL).unwrap();
+        assert_eq!(stored, r#"["numeric","length_then_text","text"]"#);
+    }
+}

@@ -500,6 +500,15 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_refuses_a_token_is_asked_for_rarely() {
+        let refused = retry_ms(FailureKind::Unauthorized);
+        let pauses = (1..6).map(|times| pause_ms(refused, times, 0, 7));
+        assert!(pauses.min() > Some(100_000));
+        let broken = pause_ms(retry_ms(FailureKind::Unreachable), 1, 0, 7);
+        assert!(broken <= RETRY_MS, "{broken}");
+    }
+
+    #[test]
     fn an_event_of_a_deleted_post_is_ignored() {
         let mut deletions = RecentDeletions::default();
         for number in 0..2 * MAX_GONE {

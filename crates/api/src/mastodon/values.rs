@@ -75,25 +75,60 @@ pub(crate) fn rows(params: &Map<String, Value>, name: &str) -> Vec<Map<String, V
 }
 
 fn rows_of_form(params: &Map<String, Value>, name: &str) -> Vec<Map<String, Value>> {
-    let mut all: BTreeMap<usize, Map<String, Value>> = BTreeMap::new();
+    let mut all: BTreeMap<(i64, &str), Map<String, Value>> = BTreeMap::new();
     for (param, value) in params {
         let parts = param.strip_prefix(name).and_then(|rest| {
             let rest = rest.strip_prefix('[')?.strip_suffix(']')?;
             rest.split_once("][")
         });
-        let Some((index, field)) = parts else {
-            continue;
-        };
-        // Without numbers the values of a field are in the order of their rows.
-        let values = match value {
-            Value::Array(values) => values.clone(),
-            one => vec![one.clone()],
-        };
-        let first: usize = index.parse().unwrap_or(0);
-        for (at, value) in values.into_iter().enumerate() {
-            let row = all.entry(first.saturating_add(at)).or_default();
-            row.insert(field.to_owned(), value);
+        match (parts, value) {
+            // Without numbers the values of a field are in the order of their rows.
+            (Some(("", field)), Value::Array(values)) => {
+                for (at, value) in (0..).zip(values) {
+                    let row = all.entry((at, "")).or_default();
+                    row.insert(field.to_owned(), value.clone());
+                }
+            }
+            (Some((index, field)), value) => {
+                let number = index
+                    .parse()
+                    .unwrap_or(if index.is_empty() { 0 } else { i64::MAX });
+                let row = all.entry((number, index)).or_default();
+                row.insert(field.to_owned(), value.clone());
+            }
+            (None, _) => {}
         }
     }
     all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn of_form(params: Value) -> Value {
+        let Value::Object(params) = params else {
+            panic!("no object")
+        };
+        json!(rows(&params, "f"))
+    }
+
+    #[test]
+    fn rows_of_forms_keep_apart() {
+        let numbered = json!({"f[10][n]": "c", "f[2][n]": "a", "f[2][v]": 1});
+        assert_eq!(of_form(numbered), json!([{"n": "a", "v": 1}, {"n": "c"}]));
+        let named = json!({"f[b][n]": "b", "f[a][n]": "a", "f[-1][n]": "z"});
+        assert_eq!(of_form(named), json!([{"n": "z"}, {"n": "a"}, {"n": "b"}]));
+        let in_order = json!({"f[][n]": ["a", "b"], "f[][v]": ["x", "y"]});
+        assert_eq!(
+            of_form(in_order),
+            json!([{"n": "a", "v": "x"}, {"n": "b", "v": "y"}])
+        );
+        assert_eq!(
+            of_form(json!({"f[0][n]": ["a", "b"]})),
+            json!([{"n": ["a", "b"]}])
+        );
+    }
 }

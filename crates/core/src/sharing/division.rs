@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Member, Moves, Work};
 
@@ -59,9 +59,16 @@ impl<K: Ord + Clone> Division<K> {
             });
         }
         let able: usize = kinds.values().map(Vec::len).sum();
-        // How far each member is above its fair share, in parts of `unit` to a piece.
-        let taking_part = members.iter().filter(|member| member.takes_part());
-        let unit: i128 = taking_part.map(|member| i128::from(member.share)).sum();
+        // How far each member is above its fair share, in parts of `unit` to a piece. The shares of members
+        // that can do nothing do not count: they would even out what the others' weights divide.
+        let working: BTreeSet<usize> = kinds
+            .keys()
+            .flat_map(|(_, able)| able.iter().copied())
+            .collect();
+        let unit: i128 = working
+            .iter()
+            .map(|at| i128::from(members[*at].share))
+            .sum();
         let shares = members.iter().map(|member| i128::from(member.share));
         let mut above: Vec<i128> = shares.map(|share| -(able as i128) * share).collect();
         for ((_, able), of_kind) in &kinds {

@@ -102,6 +102,16 @@ fn what_one_cannot_do_goes_to_others_and_the_rest_makes_up_for_it() {
     assert_eq!(numbers(&members, &all), [2, 14, 14]);
 }
 
+/// A member that can do nothing, whatever its weight, leaves the proportion of the others as it is.
+#[test]
+fn others_keep_their_proportion_where_one_can_do_nothing() {
+    for idle in [1, 10, 90] {
+        let members = [member("a", idle), member("b", 9), member("c", 1)];
+        let all = work(0..100, None, &["a"]);
+        assert_eq!(numbers(&members, &all), [0, 90, 10], "a weighs {idle}");
+    }
+}
+
 #[test]
 fn a_holder_that_is_no_member_is_waited_for() {
     let members = [member("a", 1)];

@@ -59,12 +59,12 @@ use crate::{
 /// this order:
 ///
 /// 1. [`Machine::clock_stepped`] whenever the wall clock was set, before anything else; [`Machine::set_quota`] before
-///   each step.
+///    each step.
 /// 2. [`Machine::next`] returns a [`Step`]. It may be called again until a request was sent.
 /// 3. [`Machine::sent`] once, when the step's request is sent.
 /// 4. For a page: [`Machine::is_history`], [`Machine::absence_range`] and [`Machine::nothing_below`] determine what the store must find out before the page changes anything; then [`Machine::page`] once, in the transaction that stores
-///   the page's posts. Or [`Machine::failed`]. For a look-up: [`Machine::looked_up`] in the
-///   transaction that stores its answer, or [`Machine::look_up_failed`].
+///    the page's posts. Or [`Machine::failed`]. For a look-up: [`Machine::looked_up`] in the
+///    transaction that stores its answer, or [`Machine::look_up_failed`].
 ///
 /// While the pages of a backlog are held, a copy of the machine applies them and chooses the next
 /// fill. The machine itself stays as it was ([`Machine::is_catching_up`]), and adopts the copy's
