@@ -4,7 +4,8 @@ use std::{sync::Arc, time::Instant};
 
 use driftline_core::{
     answer::{Abilities, AnswerHeaders, Page},
-    timeline::{Machine, Reading, Settings, Step},};
+    timeline::{Machine, Reading, Settings, Step},
+};
 use driftline_store::{
     CommitPage, SourceKey, Store, Target, commit_page, local_ids,
     source::{self, NewSource},
@@ -131,6 +132,7 @@ pub(crate) fn new_source(name: &str, origin: &str) -> NewSource {
         origin: origin.to_owned(),
         api: driftline_core::api::Api::Mastodon,
         timeline: "public".to_owned(),
+        kind: driftline_core::source_kind::SourceKind::Polled,
         upstream: origin.to_owned(),
         settings: Settings::default(),
         token: None,

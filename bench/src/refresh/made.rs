@@ -2,7 +2,8 @@
 
 use driftline_core::{
     post::{Post, Visibility},
-    upstream_id::UpstreamId,};
+    upstream_id::UpstreamId,
+};
 use driftline_id::Layout;
 use driftline_sim::{SimAuthor, Status};
 use driftline_store::refresh::LookupAnswer;
