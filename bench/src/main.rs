@@ -25,7 +25,6 @@ mod read;
 mod refresh;
 mod rounds;
 mod sources;
-mod stalls;
 mod table;
 mod tail;
 mod threads;
@@ -85,8 +84,6 @@ enum Name {
     Commits,
     /// Commits and the public timeline on a Citus cluster, next to one PostgreSQL
     Distributed(distributed::Options),
-    /// How long commits take to be readable, and wait for a process that is killed or whose machine vanishes
-    Stalls(stalls::Options),
     /// Pages of timelines over HTTP, next to a bare handler
     Read,
     /// Pages of home timelines over HTTP, next to a bare handler that finds the same posts
@@ -119,9 +116,6 @@ enum Name {
     /// The process whose memory `home` measures
     #[command(hide = true)]
     HomeServe(read::ChildOptions),
-    /// The process that `stalls` ends
-    #[command(hide = true)]
-    CommitUntilKilled(stalls::ChildOptions),
     /// The process whose memory `refresh` measures
     #[command(hide = true)]
     RefreshMemory(refresh::ChildOptions),
@@ -144,7 +138,6 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Ingest => ingest::run(effort)?,
         Name::Commits => commits::run(effort)?,
         Name::Distributed(options) => distributed::run(options, effort)?,
-        Name::Stalls(options) => stalls::run(options, effort)?,
         Name::Read => read::run(effort)?,
         Name::Home => read::home::run(effort)?,
         Name::Feed => feed::run(effort)?,
@@ -174,7 +167,6 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::PollSources(options) => return sources::run_child(options),
         Name::RefreshMemory(options) => return refresh::run_child(options),
         Name::HomeServe(options) => return read::run_child(options),
-        Name::CommitUntilKilled(options) => return stalls::run_child(options),
     }
     println!(
         "load average: {before} before, {} after; stolen by the host: {:.1} %",

@@ -110,13 +110,14 @@ const ID: Rule = Rule {
 };
 
 #[rustfmt::skip]
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     ID,
     pure("core", &["id"]),
     pure("mastodon", &["core"]),
     shell("db", &[], HTTP),
-    shell("store", &["core", "db", "id"], HTTP),
-    shell("replica", &["core", "db"], &["axum"]),
+    shell("index", &["core", "db"], HTTP),
+    shell("store", &["core", "db", "id", "index"], HTTP),
+    shell("replica", &["core", "db", "index"], &["axum"]),
     shell("net", &[], &["axum", "rusqlite", "tokio-postgres"]),
     shell("upstream", &["core", "mastodon", "net"], SQL_AND_CLIENT),
     shell("sim", &["core"], SQL),
