@@ -437,6 +437,27 @@ create table entry_alias (
     primary key ({key id + instance_id})
 ) {strict};
 
+-- Search ----------------------------------------------------------------------------------------------
+
+-- Each write to the index locks this row first.
+create table index_state (
+    one {i64} primary key not null
+) {strict};
+insert into index_state (one) values (1);
+
+-- The places that the search index knows: of entries, and of posts in the world's public timeline. On
+-- PostgreSQL with the terms of their posts (`driftline_index::Term`), on SQLite these are in `place_terms`.
+create table indexed_place (
+    place {i64} not null,
+    instance_id {i64} not null,
+    post_id {i64} not null,
+    {postgresql terms int[] not null,}
+    primary key ({key place + instance_id})
+) {strict};
+create index indexed_place_post on indexed_place (post_id);
+{postgresql create index indexed_place_terms on indexed_place using gin (terms);}
+{sqlite create virtual table place_terms using fts5(terms, content='', contentless_delete=1, detail=none, tokenize='ascii');}
+
 -- Refresh --------------------------------------------------------------------------------------------
 
 -- How fresh each post is, and when it is due.

@@ -3,7 +3,7 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    account, backup, compact, completions, config, credential, demo, export, history, id, instance,
+    account, backup, compact, completions, config, credential, demo, export, find, history, id, instance,
     man, migrate, mirror, node, refresh, restore, serve, simulate, source, status, tail, track,
     why,
 };
@@ -38,6 +38,8 @@ pub enum Command {
     Mirror(mirror::Mirror),
     /// Write sources' posts as JSON lines, CSV or Parquet, in order of arrival.
     Export(export::Export),
+    /// Find posts by words, authors, tags and other properties.
+    Find(find::Find),
     /// Print posts as they are stored, or run a command for each.
     Tail(tail::Tail),
     /// List the processes that share the work, and drain them.

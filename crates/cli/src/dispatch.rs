@@ -29,6 +29,7 @@ pub async fn run(cli: Cli, config: Config, log: Log) -> Result<(), CliError> {
         Command::Instance(instance) => instance.run(&config, json).await,
         Command::Mirror(mirror) => Box::pin(mirror.run(&config, json)).await,
         Command::Export(export) => export.run(&config, json).await,
+        Command::Find(find) => Box::pin(find.run(&config, json)).await,
         Command::Tail(tail) => Box::pin(tail.run(&config, json)).await,
         Command::Node(node) => node.run(&config, json).await,
         Command::Credential(credential) => credential.run(&config, json).await,

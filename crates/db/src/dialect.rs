@@ -20,12 +20,14 @@ use crate::error::DbError;
 /// | `{in_long $1}` | `in (select value from rarray($1))` | `in (select unnest($1::bigint[]))` |
 /// | `{key a, b + c}` | `a, b` | `a, b, c` |
 /// | `{postgresql …}` | | … |
+/// | `{sqlite …}` | … | |
 ///
 /// `{strict}`, `{clustered}` and `{fillfactor …}` follow the closing parenthesis of a `create
 /// table`. `{in_long …}` is for thousands of integers that filter rows found by other conditions:
 /// PostgreSQL hashes the integers. It compares each row with each value of `{in …}`, but may use an
 /// index for these instead. `{key …}` lists a key's columns. PostgreSQL also gets the columns by
-/// which it may be distributed. `{postgresql …}` is for migrations. `{greatest}` takes arguments
+/// which it may be distributed. `{postgresql …}` and `{sqlite …}` are for
+/// migrations. `{greatest}` takes arguments
 /// that are never null (the databases treat null differently). Batches add `{rows}`: see
 /// [`crate::Tx::execute_many`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -127,6 +129,12 @@ impl Dialect {
             }
             ("postgresql", text) if !text.is_empty() => {
                 if self == Dialect::Postgres {
+                    out.push_str(text);
+                }
+                return true;
+            }
+            ("sqlite", text) if !text.is_empty() => {
+                if self == Dialect::Sqlite {
                     out.push_str(text);
                 }
                 return true;

@@ -24,6 +24,7 @@ mod open;
 pub mod posts;
 pub mod quota;
 pub mod refresh;
+pub mod search;
 pub mod server_keys;
 pub mod sharing;
 pub mod social;

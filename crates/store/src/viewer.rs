@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// The viewer of a timeline or a post.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Viewer {
     /// Anyone, who sees the public posts of public sources.
     Anonymous,
@@ -22,7 +22,6 @@ pub enum Viewer {
     Account(LocalAccountId),
     /// The operator, who has an account's rights, with the sources that belong to no account as its
     /// own.
-    #[default]
     Operator,
 }
 

@@ -13,7 +13,7 @@ use tokio::sync::{
 use super::{Feed, FeedEvent, event::SourceReaders, hub::Batch};
 
 /// Which changes are followed.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// Who follows: what this viewer may not see is left out.
     pub viewer: Viewer,

@@ -1,5 +1,6 @@
 //! Driftline's own routes.
 
+mod find;
 pub(crate) mod health;
 mod instances;
 pub(crate) mod session;
@@ -18,6 +19,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(health::live))
         .routes(routes!(health::metrics))
+        .merge(find::routes())
         .merge(instances::routes())
         .merge(stream::routes())
 }

@@ -8,6 +8,7 @@ pub mod config;
 pub mod credential;
 pub mod demo;
 pub mod export;
+pub mod find;
 pub mod history;
 pub mod id;
 pub mod instance;

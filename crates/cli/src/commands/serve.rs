@@ -13,7 +13,7 @@ use driftline_api::{
 use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
 use driftline_runtime::{metrics::Part, now_ms};
-use driftline_server::{Daemon, HttpOptions, bells, server_keys, sign_up_sweep};
+use driftline_server::{Daemon, HttpOptions, bells, index_keeper, server_keys, sign_up_sweep};
 use driftline_store::Store;
 use serde_json::json;
 use tokio::{
@@ -226,6 +226,7 @@ async fn people(
     );
     tokio::spawn(fresh);
     tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop.clone()));
+    tokio::spawn(index_keeper::keep_indexed(store.clone(), stop.clone()));
     tokio::spawn(bells::keep_ringing(store.clone(), stop));
     people.sign_up = SignUp {
         mode: config.accounts.sign_up,

@@ -3,8 +3,10 @@
 mod histogram;
 mod report;
 mod status;
+mod text;
 mod time;
 
 pub use report::{count, last_error, report};
 pub use status::{Overview, Room, StoreOverview, status};
+pub use text::{beginning, plain};
 pub use time::{ago_or_time_ms, time};

@@ -8,6 +8,7 @@ mod accounts;
 mod counted_request;
 mod credentials;
 mod feed;
+mod find;
 mod growth;
 mod host;
 mod instance_removal;
@@ -118,6 +119,8 @@ commands! {
     "history": ShowHistory => PostHistory, posts::history;
     "growth": ListGrowth => GrowthPage, growth::page;
     "feed": ReadFeed => FeedPage, feed::read;
+    "find": FindPosts => FoundPosts, find::find;
+    "find_plan": ExplainFind => FindPlan, find::explain;
     "account_create": CreateAccount => AccountRow, accounts::create;
     "account_list": ListAccounts => Vec<AccountRow>, accounts::list;
     "account_pending": ListPendingAccounts => Vec<PendingAccountRow>, pending_accounts::list;

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 56] = [
+pub const PLACEMENTS: [(&str, Placement); 58] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -42,6 +42,7 @@ pub const PLACEMENTS: [(&str, Placement); 56] = [
     ("claim_lease", WithInstance("instance_id")),
     ("outbox", WithInstance("instance_id")),
     ("pending_lookup", WithInstance("instance_id")),
+    ("indexed_place", WithInstance("instance_id")),
     ("learned_state", WithInstance("instance_id")),
     ("credential", WithInstance("instance_id")),
     ("quota", WithInstance("instance_id")),
@@ -57,6 +58,7 @@ pub const PLACEMENTS: [(&str, Placement); 56] = [
     ("node_lease", Coordinator),
     ("member", Coordinator),
     ("sharing", Coordinator),
+    ("index_state", Coordinator),
     ("local_account", Coordinator),
     ("profile", Coordinator),
     ("pending_account", Coordinator),

@@ -16,7 +16,7 @@ use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
     local_ids,
-    posts::timeline::{self, HomeRule, Picks, Range, TimelinePost, Viewer, came},
+    posts::timeline::{self, HomeRule, Range, TimelinePost, Viewer, came},
     viewer::ReadableSources,
 };
 
@@ -54,7 +54,7 @@ pub fn is_due(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreErr
 pub fn ring(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    rings: Picks<'_>,
+    rings: &dyn Fn(&TimelinePost) -> bool,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
     // An account that is being removed is not notified.

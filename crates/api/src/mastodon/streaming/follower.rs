@@ -68,8 +68,10 @@ impl Follower {
         // Every change that the viewer may see and that is not history.
         let selection = Selection {
             viewer: context.viewer,
+            sources: Vec::new(),
             kinds: ChangeKinds::ALL,
-            ..Selection::default()
+            history: false,
+            tombstones: false,
         };
         let reader = context.app.feed.follow(selection, Start::Now).await?;
         let last_notification = match context.viewer.account() {

@@ -3,7 +3,7 @@
 use driftline_server::admin::FeedLine;
 use serde::Deserialize;
 
-use crate::shown;
+use crate::shown::{self, beginning, plain};
 
 /// An event as one line of JSON, with the position after it.
 pub fn json(line: &FeedLine) -> String {
@@ -93,23 +93,6 @@ fn without_tags(html: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Without characters by which a post could command the terminal, or turn the rest of the line round.
-fn plain(text: &str) -> String {
-    let is_shown = |c: &char| {
-        !c.is_control() && !matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    text.chars().filter(is_shown).collect()
-}
-
-fn beginning(text: &str) -> String {
-    let mut shown: String = text.chars().take(MAX_TEXT).collect();
-    if shown.len() < text.len() {
-        shown.push('…');
-    }
-    shown
-}
-
-const MAX_TEXT: usize = 100;
 /// The ampersand comes last.
 const ENTITIES: [(&str, &str); 6] = [
     ("&lt;", "<"),

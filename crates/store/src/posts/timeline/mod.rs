@@ -39,6 +39,7 @@ use std::collections::HashSet;
 
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Tx};
+use driftline_index::TermQuery;
 
 use crate::{
     error::StoreError,
@@ -55,10 +56,11 @@ use stretch::read;
 pub use crate::viewer::Viewer;
 pub use by_post_id::{by_post_ids, copies_of, keys, keys_later, places_of_copies};
 pub(crate) use entries::came;
+pub(crate) use place::Place;
 pub use named::named;
 pub use status::{at_its_place, status};
 pub use thread::{AnsweredBy, Thread, thread};
-pub use timeline_post::{HomeRule, Picks, PostKey, Range, Stretch, TimelinePost};
+pub use timeline_post::{HomeRule, Pick, Picks, PostKey, Range, Stretch, TimelinePost};
 
 /// The public timeline of all sources that a viewer may read.
 ///
@@ -115,9 +117,36 @@ pub fn home(
     let rule = Rule::Home(takes, readable);
     // A published source may show few of its entries.
     let is_sparse = all.iter().any(ReadableSource::is_published);
-    let all_posts: Picks<'_> = &|_| true;
+    let all_posts = |_: &TimelinePost| true;
+    let all_posts: Picks<'_> = &all_posts;
     let picks = picks.or(is_sparse.then_some(all_posts));
     read(tx, range, bound, &streams, &rule, picks)
+}
+
+/// The places among which a search looks.
+pub(crate) struct SearchPlaces<'s> {
+    /// Finds places in the search index.
+    pub(crate) query: &'s TermQuery,
+    /// The places of posts that the index has still to read.
+    pub(crate) waiting: &'s [Place],
+}
+
+/// The posts that a viewer may read and that `picks` selects, among those at some places. Each post
+/// stands at the viewer's place for it.
+pub(crate) fn found(
+    tx: &mut Tx<'_>,
+    range: &Range,
+    bound: Bound,
+    readable: &ReadableSources,
+    places: &SearchPlaces<'_>,
+    picks: Picks<'_>,
+) -> Result<Stretch, StoreError> {
+    let streams = [
+        PlaceStream::Index(places.query),
+        PlaceStream::Listed(places.waiting),
+    ];
+    let rule = Rule::Readable(readable);
+    read(tx, range, bound, &streams, &rule, Some(picks))
 }
 
 /// The posts of an author in every source that a viewer may read.

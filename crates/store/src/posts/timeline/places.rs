@@ -2,6 +2,7 @@
 
 use driftline_core::post::Visibility;
 use driftline_db::{DbError, Tx};
+use driftline_index::{PlaceWindow, TermQuery};
 
 use super::{authors, place::Place, window::Window};
 use crate::{
@@ -17,6 +18,10 @@ pub(super) enum PlaceStream<'a> {
     Source(SourceKey, Visibility),
     /// The posts of authors in these sources.
     Authors(&'a [AccountId], &'a [ReadableSource]),
+    /// The places that the search index finds.
+    Index(&'a TermQuery),
+    /// These places, in any order.
+    Listed(&'a [Place]),
 }
 
 impl PlaceStream<'_> {
@@ -55,6 +60,30 @@ impl PlaceStream<'_> {
             ),
             PlaceStream::Authors(authors, sources) => {
                 authors::read(tx, authors, sources, window, count)
+            }
+            PlaceStream::Index(query) => {
+                let window = PlaceWindow {
+                    above,
+                    below,
+                    is_upward: window.is_upward,
+                };
+                let found = driftline_index::places(tx, query, window, count)?;
+                let places = found.into_iter().map(|found| Place {
+                    id: found.place,
+                    post_id: found.post_id,
+                    instance_id: found.instance_id,
+                    returns: 0,
+                });
+                Ok(places.collect())
+            }
+            PlaceStream::Listed(places) => {
+                let within = places.iter().copied();
+                let mut within: Vec<Place> = within
+                    .filter(|place| above < place.id && place.id < below)
+                    .collect();
+                window.sort(&mut within, |place| place.id);
+                within.truncate(count as usize);
+                Ok(within)
             }
         }
     }

@@ -68,13 +68,17 @@ pub(super) fn read(
         let Some(last) = places.last() else { break };
         window = window.beyond(last.id);
         let at_places = AtPlaces::load(tx, &places, rule)?;
-        for place in &places {
-            if posts.len() < limit
-                && let Some(post) = at_places.at(place)?
-                && picks.is_none_or(|picks| picks(&post))
-            {
-                posts.push(post);
+        let mut shown = places.iter().filter_map(|place| at_places.at(place).transpose());
+        while posts.len() < limit {
+            let next = shown.by_ref().take(limit - posts.len());
+            let next: Vec<TimelinePost> = next.collect::<Result<_, _>>()?;
+            if next.is_empty() {
+                break;
             }
+            posts.extend(match picks {
+                Some(picks) => picks.pick(tx, next)?,
+                None => next,
+            });
         }
         if (places.len() as i64) < count {
             break;

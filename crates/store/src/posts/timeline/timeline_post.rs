@@ -1,8 +1,12 @@
 //! Requests for parts of a timeline, and the posts that it returns.
 
 use driftline_core::post::Visibility;
+use driftline_db::Tx;
 
-use crate::id_types::{AccountId, InstanceId, LocalId, SourceId};
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, InstanceId, LocalId, SourceId},
+};
 
 /// A part of a timeline, with Mastodon's bounds.
 ///
@@ -74,8 +78,32 @@ pub struct HomeRule {
     pub authors: Vec<AccountId>,
 }
 
-/// Selects posts among those that may be shown.
-pub type Picks<'a> = &'a dyn Fn(&TimelinePost) -> bool;
+/// A selection of posts among those that may be shown.
+pub trait Pick {
+    /// Returns the selected posts, in their order. Is called with a few posts at a time.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the selection reads the store and fails.
+    fn pick(
+        &self,
+        tx: &mut Tx<'_>,
+        posts: Vec<TimelinePost>,
+    ) -> Result<Vec<TimelinePost>, StoreError>;
+}
+
+/// A selection, borrowed.
+pub type Picks<'a> = &'a dyn Pick;
+
+impl<F: Fn(&TimelinePost) -> bool> Pick for F {
+    fn pick(
+        &self,
+        _: &mut Tx<'_>,
+        mut posts: Vec<TimelinePost>,
+    ) -> Result<Vec<TimelinePost>, StoreError> {
+        posts.retain(|post| self(post));
+        Ok(posts)
+    }
+}
 
 impl TimelinePost {
     /// Its key for things that people keep.

@@ -190,7 +190,7 @@ const FOLLOWS: [&str; 16] = [
 const VOLATILE: [&str; 4] = ["clock_timestamp", "random", "gen_random_uuid", "timeofday"];
 
 /// Reads that go to every shard, by a part of their text, each with the reason.
-const OF_ALL_INSTANCES: [(&str, &str); 14] = [
+const OF_ALL_INSTANCES: [(&str, &str); 16] = [
     ("from post where (listed or", "the public timeline"),
     (
         "from entry where account_id = any(",
@@ -209,6 +209,8 @@ const OF_ALL_INSTANCES: [(&str, &str); 14] = [
         "nothing says which instance a local ID is of",
     ),
     ("from entry_alias where id ", "as of a post"),
+    ("from indexed_place where place", "a search"),
+    ("from index_pending order by", "all that wait for the index"),
     ("from post where substr(", "a post by its address"),
     (
         "from source where kind = 'threads'",

@@ -1,0 +1,91 @@
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::predicate::{Matcher, PostFacts, PostTrait};
+use driftline_mastodon::StatedFacts;
+use driftline_store::{
+    AccountId, InstanceId, StoreError, Tx, instance, search,
+    social::relation,
+    timeline::{Pick, TimelinePost},
+    viewer::ReadableSources,
+};
+
+use super::Search;
+use crate::mastodon::timelines::hidden_posts::HiddenPosts;
+
+/// Selects the posts that a predicate matches and that the viewer has not hidden.
+pub(super) struct Selection<'s> {
+    matcher: &'s Matcher,
+    readable: &'s ReadableSources,
+    origins: HashMap<InstanceId, String>,
+    hidden: HiddenPosts,
+    followed: HashSet<AccountId>,
+}
+
+impl<'s> Selection<'s> {
+    /// Reads what the selection compares posts with.
+    pub(super) fn load(
+        tx: &mut Tx<'_>,
+        search: &'s Search,
+        readable: &'s ReadableSources,
+        now_ms: i64,
+    ) -> Result<Selection<'s>, StoreError> {
+        let hidden = HiddenPosts::ask(tx, readable.viewer(), now_ms)?;
+        let followed = match readable.viewer().account() {
+            Some(account) => relation::followed(tx, account)?,
+            None => Vec::new(),
+        };
+        let origins = instance::all(tx)?.into_iter();
+        Ok(Selection {
+            matcher: &search.matcher,
+            readable,
+            origins: origins.map(|instance| (instance.id, instance.origin)).collect(),
+            hidden: hidden.read(tx)?,
+            followed: followed.into_iter().map(|row| row.other).collect(),
+        })
+    }
+}
+
+impl Pick for Selection<'_> {
+    fn pick(
+        &self,
+        tx: &mut Tx<'_>,
+        mut posts: Vec<TimelinePost>,
+    ) -> Result<Vec<TimelinePost>, StoreError> {
+        posts.retain(|post| !self.hidden.has(post));
+        let authors: Vec<AccountId> = posts.iter().filter_map(|post| post.account).collect();
+        let nicknames = search::nicknames(tx, &authors, self.readable)?;
+        let sources = search::sources(tx, &posts, self.readable)?;
+        posts.retain(|post| {
+            let origin = self.origins.get(&post.instance).map_or("", String::as_str);
+            let stated = StatedFacts::read(&post.raw, origin);
+            let mut entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
+            let named = post.account.and_then(|author| nicknames.get(&author));
+            entries.extend(named.into_iter().flatten().map(String::as_str));
+            let mut traits = stated.traits.clone();
+            if post.account.is_some_and(|author| self.followed.contains(&author)) {
+                traits.push(PostTrait::Followed);
+            }
+            let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();
+            let mentions: Vec<&str> = stated.mentions.iter().map(String::as_str).collect();
+            let sources = sources.get(&post.id).map(Vec::as_slice).unwrap_or_default();
+            let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
+            let via = origin.split_once("://").map_or(origin, |(_, host)| host);
+            self.matcher.matches(&PostFacts {
+                author_id: post.account.map(AccountId::raw),
+                entries: &entries,
+                via: &[via],
+                sources: &sources,
+                attachments: &stated.attachments,
+                traits: &traits,
+                language: stated.language.as_deref(),
+                tags: &tags,
+                mentions: &mentions,
+                visibility: post.visibility,
+                created_at_ms: post.created_at_ms,
+                counts: stated.counts,
+                ..PostFacts::bare(post.id.raw(), &stated.author)
+            })
+        });
+        Ok(posts)
+    }
+}

@@ -1,0 +1,46 @@
+//! Search by predicates.
+
+use std::sync::Arc;
+
+use driftline_store::{Tx, timeline::Range};
+use utoipa::IntoParams;
+use utoipa_axum::{router::OpenApiRouter, routes};
+
+use crate::{
+    App,
+    auth::{MayRead, needs},
+    find::Search,
+    mastodon::{entities::Status, page::Page, page_query::{PageParams, PageQuery}},
+    transport::{ApiError, ApiResult, Problem},
+};
+
+/// The routes.
+pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
+    OpenApiRouter::new().routes(routes!(find))
+}
+
+/// The predicate to search for.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+struct FindParams {
+    /// A predicate in its text form.
+    #[param(example = "(cat OR dog) -instance:bots.example has:media")]
+    q: String,
+}
+
+/// The posts that a predicate selects among all that the caller may read, newest first.
+#[utoipa::path(
+    get, path = "/api/driftline/v1/find", tag = "search", params(FindParams, PageParams),
+    security((), ("account" = ["read:search"])),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
+)]
+async fn find(reader: MayRead<needs::ReadSearch>, query: PageQuery) -> ApiResult {
+    let text = query.text("q").unwrap_or_default();
+    let search = Search::parse(text, &reader).map_err(|error| ApiError::BadParameter(error.to_string()))?;
+    let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
+    let read =
+        move |tx: &mut Tx<'_>, range: &Range| search.stretch(tx, range, viewer, now_ms).map(Some);
+    let page = Page::picked(&reader, query.range, read).await?;
+    Ok(page.answer(&query))
+}

@@ -1,0 +1,184 @@
+//! `find`: posts by predicates.
+
+use std::io;
+
+use clap::Args;
+use driftline_server::admin::{ExplainFind, FindPosts, FoundPost};
+use driftline_store::LocalId;
+use serde::Serialize;
+
+use crate::{
+    config::Config,
+    error::CliError,
+    output, shown,
+    store_access::{self, Missing, StoreAccess},
+};
+
+/// Find posts by a predicate, the newest first.
+///
+/// Words are joined by AND; OR, XOR, -, ( ) and "..." work, as do has:media, from:NAME@HOST,
+/// instance:HOST, lang:ja, after:2026-01-01 and others: see docs/predicates.md.
+#[derive(Debug, Args)]
+pub struct Find {
+    /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.
+    query: String,
+    /// Only posts of this source.
+    #[arg(long, value_name = "SOURCE")]
+    source: Option<String>,
+    /// How many posts at most.
+    #[arg(long, value_name = "N", default_value_t = 20, conflicts_with_all = ["all", "count", "explain"])]
+    limit: u64,
+    /// All posts.
+    #[arg(long, conflicts_with_all = ["count", "explain"])]
+    all: bool,
+    /// Only count the posts.
+    #[arg(long, conflicts_with_all = ["explain", "csv"])]
+    count: bool,
+    /// Print comma-separated values, with the names of the columns first.
+    #[arg(long)]
+    csv: bool,
+    /// Only print how the posts are found.
+    #[arg(long)]
+    explain: bool,
+}
+
+/// The number of posts.
+#[derive(Debug, Serialize)]
+struct Counted {
+    count: u64,
+}
+
+impl Find {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        if json && self.csv {
+            return Err(CliError::usage("use --json or --csv, not both"));
+        }
+        store_access::with(config, Missing::Refuse, async |access| {
+            self.on(access, json).await
+        })
+        .await
+    }
+
+    async fn on(&self, access: &mut StoreAccess, json: bool) -> Result<(), CliError> {
+        if self.explain {
+            let plan = access.execute(ExplainFind {
+                query: self.query.clone(),
+                source: self.source.clone(),
+            });
+            return output::reply(json, &plan.await?, |plan| {
+                vec![
+                    format!("predicate  {}", plan.predicate),
+                    format!("look-up    {}", plan.lookup),
+                    format!("waiting    {} for the index", shown::count(plan.waiting.into(), "post")),
+                ]
+            });
+        }
+        let mut left = if self.all || self.count { u64::MAX } else { self.limit };
+        let (mut below, mut count) = (None, 0);
+        let mut printer = Printer::new(json, self.csv)?;
+        while left > 0 {
+            let found = access.execute(self.portion(below, left)).await?;
+            count += found.count;
+            left -= found.count.min(left);
+            for post in &found.posts {
+                printer.print(post)?;
+            }
+            below = found.next;
+            if below.is_none() {
+                break;
+            }
+        }
+        match self.count {
+            true => output::reply(json, &Counted { count }, |of| {
+                vec![shown::count(of.count, "post")]
+            }),
+            false => printer.end(),
+        }
+    }
+
+    fn portion(&self, below: Option<LocalId>, left: u64) -> FindPosts {
+        FindPosts {
+            query: self.query.clone(),
+            source: self.source.clone(),
+            below,
+            limit: u16::try_from(left).unwrap_or(PORTION).min(PORTION),
+            only_count: self.count,
+        }
+    }
+}
+
+/// Prints posts.
+enum Printer {
+    Text,
+    Json,
+    Csv(csv::Writer<io::Stdout>),
+}
+
+impl Printer {
+    fn new(is_json: bool, is_csv: bool) -> Result<Self, CliError> {
+        match (is_json, is_csv) {
+            (true, _) => Ok(Self::Json),
+            (false, false) => Ok(Self::Text),
+            (false, true) => {
+                let mut writer = csv::Writer::from_writer(io::stdout());
+                let header = writer.write_record(COLUMNS);
+                header.map_err(|error| broken(&error))?;
+                Ok(Self::Csv(writer))
+            }
+        }
+    }
+
+    fn print(&mut self, post: &FoundPost) -> Result<(), CliError> {
+        match self {
+            Self::Json => output::json(post),
+            Self::Text => lines(post).iter().try_for_each(|text| output::line(text)),
+            Self::Csv(writer) => {
+                let created = post.created_at_ms.map(shown::time).unwrap_or_default();
+                let record = [
+                    &*post.id.to_string(),
+                    post.uri.as_deref().unwrap_or_default(),
+                    post.url.as_deref().unwrap_or_default(),
+                    &post.instance,
+                    &post.author,
+                    &created,
+                    post.visibility.name(),
+                    &post.text,
+                ];
+                writer.write_record(record).map_err(|error| broken(&error))
+            }
+        }
+    }
+
+    fn end(self) -> Result<(), CliError> {
+        match self {
+            Self::Csv(mut writer) => writer.flush().map_err(|error| output::broken(&error)),
+            Self::Text | Self::Json => Ok(()),
+        }
+    }
+}
+
+fn lines(post: &FoundPost) -> [String; 2] {
+    let created = post.created_at_ms.map_or_else(|| "-".to_owned(), shown::time);
+    let text: Vec<&str> = post.text.split_whitespace().collect();
+    let url = post.url.as_deref().or(post.uri.as_deref()).unwrap_or("-");
+    [
+        format!("{created}  @{}  {}", shown::plain(&post.author), shown::plain(url)),
+        format!("    {}", shown::beginning(&shown::plain(&text.join(" ")))),
+    ]
+}
+
+fn broken(error: &csv::Error) -> CliError {
+    match error.kind() {
+        csv::ErrorKind::Io(error) => output::broken(error),
+        _ => CliError::failed(format!("standard output cannot be written: {error}")),
+    }
+}
+
+const COLUMNS: [&str; 8] = [
+    "id", "uri", "url", "instance", "author", "created_at", "visibility", "text",
+];
+const PORTION: u16 = 200;

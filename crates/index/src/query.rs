@@ -1,0 +1,130 @@
+//! Queries over terms.
+
+use std::fmt;
+
+use crate::term::Term;
+
+/// A condition on the terms of a document.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TermQuery {
+    /// Every document.
+    Any,
+    /// Documents with a term.
+    Term(Term),
+    /// Documents that meet each of these conditions.
+    All(Vec<TermQuery>),
+    /// Documents that meet at least one of these conditions; no documents if there are none.
+    AnyOf(Vec<TermQuery>),
+}
+
+impl TermQuery {
+    /// An equivalent query without nested lists of one kind, and with [`TermQuery::Any`] only at
+    /// the top.
+    #[must_use]
+    pub fn simplified(self) -> TermQuery {
+        match self {
+            TermQuery::All(parts) => {
+                let mut flat = Vec::new();
+                for part in parts {
+                    match part.simplified() {
+                        TermQuery::Any => {}
+                        TermQuery::All(inner) => flat.extend(inner),
+                        part => flat.push(part),
+                    }
+                }
+                match flat.len() {
+                    0 => TermQuery::Any,
+                    1 => flat.swap_remove(0),
+                    _ => TermQuery::All(flat),
+                }
+            }
+            TermQuery::AnyOf(parts) => {
+                let mut flat = Vec::new();
+                for part in parts {
+                    match part.simplified() {
+                        TermQuery::Any => return TermQuery::Any,
+                        TermQuery::AnyOf(inner) => flat.extend(inner),
+                        part => flat.push(part),
+                    }
+                }
+                match flat.len() {
+                    1 => flat.swap_remove(0),
+                    _ => TermQuery::AnyOf(flat),
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// True if a document with these terms meets the condition.
+    pub fn is_met_by(&self, terms: &[Term]) -> bool {
+        match self {
+            TermQuery::Any => true,
+            TermQuery::Term(term) => terms.contains(term),
+            TermQuery::All(parts) => parts.iter().all(|part| part.is_met_by(terms)),
+            TermQuery::AnyOf(parts) => parts.iter().any(|part| part.is_met_by(terms)),
+        }
+    }
+
+    /// The query in FTS5's language; `None` for [`TermQuery::Any`] and for a query that no document
+    /// meets.
+    pub(crate) fn fts5(&self) -> Option<String> {
+        match self {
+            TermQuery::Any => None,
+            TermQuery::Term(term) => Some(term.number().to_string()),
+            TermQuery::All(parts) => joined(parts, " AND "),
+            TermQuery::AnyOf(parts) => joined(parts, " OR "),
+        }
+    }
+
+    /// The query as a condition of PostgreSQL on the column `terms`. Parameters are added to
+    /// `lists`, each a list of numbers with spaces between them; the first is `$first`.
+    pub(crate) fn array_condition(&self, first: usize, lists: &mut Vec<String>) -> String {
+        let (parts, operator, word) = match self {
+            TermQuery::Any => return "true".to_owned(),
+            TermQuery::Term(_) => (std::slice::from_ref(self), "@>", " and "),
+            TermQuery::All(parts) => (&**parts, "@>", " and "),
+            TermQuery::AnyOf(parts) => (&**parts, "&&", " or "),
+        };
+        let mut conditions = Vec::new();
+        let terms = parts.iter().filter_map(|part| match part {
+            TermQuery::Term(term) => Some(term.number().to_string()),
+            _ => None,
+        });
+        let terms: Vec<String> = terms.collect();
+        if !terms.is_empty() {
+            let number = first + lists.len();
+            lists.push(terms.join(" "));
+            conditions.push(format!(
+                "terms {operator} string_to_array(${number}, ' ')::int[]"
+            ));
+        }
+        for part in parts {
+            if !matches!(part, TermQuery::Term(_)) {
+                conditions.push(part.array_condition(first, lists));
+            }
+        }
+        match conditions.is_empty() {
+            true => "false".to_owned(),
+            false => format!("({})", conditions.join(word)),
+        }
+    }
+}
+
+impl fmt::Display for TermQuery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TermQuery::Any => f.write_str("every post"),
+            TermQuery::AnyOf(parts) if parts.is_empty() => f.write_str("no post"),
+            _ => f.write_str(&self.fts5().unwrap_or_default()),
+        }
+    }
+}
+
+fn joined(parts: &[TermQuery], word: &str) -> Option<String> {
+    let parts: Vec<String> = parts.iter().filter_map(TermQuery::fts5).collect();
+    match parts.is_empty() {
+        true => None,
+        false => Some(format!("({})", parts.join(word))),
+    }
+}

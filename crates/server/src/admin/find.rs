@@ -1,0 +1,120 @@
+//! The commands that find posts by predicates.
+
+use std::{collections::HashMap, sync::Arc};
+
+use driftline_api::find::Search;
+use driftline_core::predicate::{Condition, NameContext, Predicate, SourceName, Tree};
+use driftline_mastodon::StatedFacts;
+use driftline_runtime::{CommandError, now_ms};
+use driftline_store::{
+    InstanceId, StoreError, instance, search,
+    timeline::{Range, TimelinePost},
+    viewer::ReadableSources,
+};
+use serde_json::value::RawValue;
+
+use super::{ExplainFind, FindPlan, FindPosts, FoundPost, FoundPosts, Host, readable};
+
+/// A portion of the posts.
+pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, CommandError> {
+    let search = Arc::new(prepared(host, &request.query, request.source.as_deref()).await?);
+    let viewer = host.viewer;
+    let mut range = Range {
+        max: request.below,
+        limit: request.limit.clamp(1, MAX_LIMIT),
+        ..Range::default()
+    };
+    let limit = usize::from(range.limit);
+    let mut posts: Vec<TimelinePost> = Vec::new();
+    let is_last = loop {
+        let search = Arc::clone(&search);
+        let part = host.store.read(move |tx| search.stretch(tx, &range, viewer, now_ms()));
+        let part = part.await?;
+        posts.extend(part.posts);
+        match part.rest {
+            Some(rest) => range = rest,
+            None => break posts.len() < limit,
+        }
+    };
+    let last = posts.last().map(|post| post.id);
+    let origins: HashMap<InstanceId, String> = host
+        .store
+        .read(instance::all)
+        .await?
+        .into_iter()
+        .map(|instance| (instance.id, instance.origin))
+        .collect();
+    let found = posts.iter().filter(|_| !request.only_count);
+    let found = found.map(|post| shown(post, &origins));
+    Ok(FoundPosts {
+        count: posts.len() as u64,
+        posts: found.collect::<Result<_, _>>()?,
+        next: last.filter(|_| !is_last),
+    })
+}
+
+/// What the index looks up.
+pub(super) async fn explain(host: &Host, request: ExplainFind) -> Result<FindPlan, CommandError> {
+    let search = prepared(host, &request.query, request.source.as_deref()).await?;
+    let predicate = search.predicate().canonical();
+    let (viewer, asked) = (host.viewer, predicate.clone());
+    let (lookup, waiting) = host
+        .store
+        .read(move |tx| {
+            let readable = ReadableSources::load(tx, viewer)?;
+            let lookup = search::explain(tx, &readable, &asked)?;
+            Ok::<_, StoreError>((lookup, search::pending(tx, u32::MAX)?))
+        })
+        .await?;
+    Ok(FindPlan {
+        predicate: predicate.to_string(),
+        lookup,
+        waiting,
+    })
+}
+
+async fn prepared(
+    host: &Host,
+    query: &str,
+    source: Option<&str>,
+) -> Result<Search, CommandError> {
+    let viewer = host.account.as_ref().map(ToString::to_string);
+    let names = NameContext {
+        origin: "",
+        viewer: viewer.as_deref(),
+    };
+    let mut predicate = Predicate::parse(query, &names).map_err(CommandError::usage)?;
+    if let Some(name) = source {
+        let source = readable(host, name).await?;
+        let name = SourceName::new(&source.name)
+            .ok_or_else(|| CommandError::usage(format!("invalid source name {name:?}")))?;
+        let term = driftline_core::predicate::Term::Condition(Condition::Source(name));
+        let both = Tree::And(
+            Box::new(Tree::atom(term)),
+            Box::new(predicate.tree().clone()),
+        );
+        predicate = Predicate::new(both, predicate.folding()).map_err(CommandError::usage)?;
+    }
+    Search::new(predicate).map_err(CommandError::usage)
+}
+
+fn shown(
+    post: &TimelinePost,
+    origins: &HashMap<InstanceId, String>,
+) -> Result<FoundPost, CommandError> {
+    let instance = origins.get(&post.instance).cloned().unwrap_or_default();
+    let stated = StatedFacts::read(&post.raw, &instance);
+    Ok(FoundPost {
+        id: post.id,
+        uri: post.uri.clone(),
+        url: post.url.clone(),
+        author: stated.author,
+        created_at_ms: post.created_at_ms,
+        visibility: post.visibility,
+        text: stated.entries.join("\n\n"),
+        status: RawValue::from_string(post.raw.clone()).map_err(CommandError::failed)?,
+        instance,
+    })
+}
+
+const MAX_LIMIT: u16 = 1_000;

@@ -1,0 +1,75 @@
+//! Requests for posts by predicates.
+
+use driftline_core::post::Visibility;
+use driftline_store::LocalId;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+/// Find posts that a predicate selects, the newest first.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FindPosts {
+    /// The predicate, in its text form.
+    pub query: String,
+    /// Only posts of this source.
+    pub source: Option<String>,
+    /// Only posts at places below this one.
+    pub below: Option<LocalId>,
+    /// The largest number of posts, up to 1,000.
+    pub limit: u16,
+    /// True if only the number of posts is needed.
+    pub only_count: bool,
+}
+
+/// A portion of the posts that a predicate selects.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FoundPosts {
+    /// The number of posts of the portion.
+    pub count: u64,
+    /// The posts; empty if only their number is needed.
+    pub posts: Vec<FoundPost>,
+    /// The place below which the next portion begins; `None` after the last post.
+    pub next: Option<LocalId>,
+}
+
+/// A post that a predicate selects.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FoundPost {
+    /// The viewer's place for it.
+    pub id: LocalId,
+    /// Its name across servers.
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// The address of the instance through which it was seen.
+    pub instance: String,
+    /// Its author, `name@host`.
+    pub author: String,
+    /// When its author says that it was written.
+    pub created_at_ms: Option<i64>,
+    /// Who may see it at the upstream.
+    pub visibility: Visibility,
+    /// Its text, with its warning, the options of its poll and the descriptions of its media.
+    pub text: String,
+    /// The post as it was received.
+    pub status: Box<RawValue>,
+}
+
+/// Explain how posts are found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ExplainFind {
+    /// The predicate, in its text form.
+    pub query: String,
+    /// Only posts of this source.
+    pub source: Option<String>,
+}
+
+/// How posts are found.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FindPlan {
+    /// The predicate in its canonical form.
+    pub predicate: String,
+    /// What the index looks up.
+    pub lookup: String,
+    /// The number of posts that the index has still to read, which every search checks.
+    pub waiting: u32,
+}

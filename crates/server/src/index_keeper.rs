@@ -1,0 +1,52 @@
+//! Keeps the search index up to date with the commits.
+
+use std::time::Duration;
+
+use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use driftline_store::{Store, StoreError, search};
+use tokio::{sync::watch, time::sleep};
+
+/// Indexes what is committed, until the stop.
+pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
+    let mut commits = store.commits();
+    let mut indexing = FaultLog::default();
+    loop {
+        match index_all(&store, &stop).await {
+            Ok(()) => {
+                if let Some(failed_ms) = indexing.succeeded(now_ms()) {
+                    tracing::warn!("the search index is written again, after {}", show_ms(failed_ms));
+                }
+            }
+            Err(error) => {
+                if indexing.failed(Weight::Lasting, now_ms()) {
+                    tracing::warn!(%error, "the search index cannot be written; searches read the posts that wait for it");
+                }
+            }
+        }
+        tokio::select! {
+            _ = stop.wait_for(|stopped| *stopped) => return,
+            // The sender lives as long as the store.
+            _ = commits.changed() => {}
+            // Another process may have written, too.
+            () = sleep(LOOK) => {}
+        }
+        // The commits of a burst are indexed together.
+        sleep(PAUSE).await;
+    }
+}
+
+/// Indexes all posts that wait for it, in short transactions.
+///
+/// # Errors
+/// [`StoreError`] if the store fails.
+pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+    while !*stop.borrow() && store.read(|tx| search::pending(tx, 1)).await? > 0 {
+        store.write(search::root(), |tx| search::index_pending(tx, PART)).await?;
+    }
+    Ok(())
+}
+
+/// The number of posts that one transaction indexes.
+const PART: u32 = 100;
+const PAUSE: Duration = Duration::from_millis(100);
+const LOOK: Duration = Duration::from_secs(2);

@@ -1,0 +1,132 @@
+//! Keeps the index up to date: writes the documents of posts that have changed.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::predicate::{bigrams, index_form};
+use driftline_db::{Column, DbError, Root, Tx};
+use driftline_index::{Document, Term};
+
+use super::{
+    groups::{Group, Key, groups},
+    readers,
+};
+use crate::error::StoreError;
+
+/// The root for writes to the index. One process at a time writes to it.
+pub const fn root() -> Root {
+    Root::row("index_state", "one", 1)
+}
+
+/// Writes the documents of at most `limit` of the posts that the index has still to read, the
+/// longest waiting first. Returns the number of these posts. Must be written below [`root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn index_pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
+    let changed = waiting(tx, limit)?;
+    if changed.is_empty() {
+        return Ok(0);
+    }
+    // They are removed before their posts are read. A commit that changes one of these posts
+    // afterwards waits for this transaction, and adds the post again.
+    for (instance_id, posts) in by_instance(changed.iter().copied()) {
+        tx.execute(
+            "delete from index_pending where instance_id = $1 and post_id {in $2}",
+            &[&instance_id, &Column::i64(posts)],
+        )?;
+    }
+    let groups = groups(tx, &changed)?;
+    let documents = documents(tx, &groups)?;
+    let posts = groups.iter().flat_map(|group| &group.posts).map(|post| Key {
+        post_id: post.id,
+        instance_id: post.instance_id,
+    });
+    for (instance_id, posts) in by_instance(changed.iter().copied().chain(posts)) {
+        let posts: Vec<i64> = posts.into_iter().collect();
+        driftline_index::remove(tx, instance_id, &posts)?;
+    }
+    driftline_index::write(tx, &documents)?;
+    Ok(u32::try_from(changed.len()).unwrap_or(u32::MAX))
+}
+
+/// The posts that the index has still to read, the longest waiting first.
+pub(super) fn waiting(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Key>, DbError> {
+    tx.query(
+        "select post_id, instance_id from index_pending order by since_ms, post_id limit $1",
+        &[&limit],
+        |row| {
+            Ok(Key {
+                post_id: row.i64("post_id")?,
+                instance_id: row.i64("instance_id")?,
+            })
+        },
+    )
+}
+
+fn by_instance(posts: impl Iterator<Item = Key>) -> HashMap<i64, HashSet<i64>> {
+    let mut all: HashMap<i64, HashSet<i64>> = HashMap::new();
+    for key in posts {
+        all.entry(key.instance_id).or_default().insert(key.post_id);
+    }
+    all
+}
+
+/// The documents of these groups, by their places. A group without a living post has none.
+fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError> {
+    let texts = texts(tx, groups)?;
+    let mut documents: HashMap<i64, Document> = HashMap::new();
+    for group in groups {
+        if group.posts.iter().all(|post| !post.is_alive) {
+            continue;
+        }
+        let mut shared: HashSet<Term> = HashSet::new();
+        for post in &group.posts {
+            shared.extend(post.author_id.map(Term::author));
+            shared.extend(post.author_host.as_deref().map(Term::instance));
+            for text in texts.get(&post.id).into_iter().flatten() {
+                shared.extend(terms_of_text(text));
+            }
+        }
+        for place in &group.places {
+            let own = match &place.entry {
+                None => vec![Term::world()],
+                Some(entry) => readers::terms(entry.source_id, entry.narrowness, entry.is_claimed),
+            };
+            let document = documents.entry(place.place).or_insert_with(|| Document {
+                place: place.place,
+                post_id: place.post_id,
+                instance_id: place.instance_id,
+                terms: shared.iter().copied().collect(),
+            });
+            document.terms.extend(own);
+        }
+    }
+    let mut documents: Vec<Document> = documents.into_values().collect();
+    documents.sort_unstable_by_key(|document| document.place);
+    for document in &mut documents {
+        document.terms.sort_unstable();
+        document.terms.dedup();
+    }
+    Ok(documents)
+}
+
+fn terms_of_text(text: &str) -> HashSet<Term> {
+    let form = index_form(text);
+    bigrams(&form).map(|(first, second)| Term::bigram(first, second)).collect()
+}
+
+/// The texts of all versions of the groups' posts that somebody may be shown, by the posts' IDs.
+fn texts(tx: &mut Tx<'_>, groups: &[Group]) -> Result<HashMap<i64, Vec<String>>, DbError> {
+    let posts = || groups.iter().flat_map(|group| &group.posts);
+    let instances: HashSet<i64> = posts().map(|post| post.instance_id).collect();
+    let rows = tx.query(
+        "select post_id, text from post_text where post_id {in $1} and instance_id {in $2}",
+        &[&Column::i64(posts().map(|post| post.id)), &Column::i64(instances)],
+        |row| Ok((row.i64("post_id")?, row.text("text")?)),
+    )?;
+    let mut texts: HashMap<i64, Vec<String>> = HashMap::new();
+    for (post_id, text) in rows {
+        texts.entry(post_id).or_default().push(text);
+    }
+    Ok(texts)
+}

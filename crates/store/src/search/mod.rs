@@ -1,0 +1,16 @@
+//! Search: the documents of the index, and the timeline of the posts that match a query.
+//!
+//! The index follows the commits in the background ([`index_pending`]). A search also reads the
+//! posts that the index has still to read, so it finds each post as soon as the post is stored.
+
+mod documents;
+mod find;
+mod groups;
+mod nicknames;
+mod readers;
+mod sources;
+
+pub use documents::{index_pending, root};
+pub use find::{explain, find, pending};
+pub use nicknames::{accounts_named, nicknames};
+pub use sources::sources;

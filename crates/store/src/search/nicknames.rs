@@ -1,0 +1,88 @@
+//! The display names of authors, as the sources that a viewer may read have shown them.
+
+use std::collections::HashMap;
+
+use driftline_db::{Column, Tx};
+
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, from_sql, sql},
+    viewer::{ReadableSource, ReadableSources},
+};
+
+/// The display names of these accounts. An account may have several, one from each source.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn nicknames(
+    tx: &mut Tx<'_>,
+    accounts: &[AccountId],
+    readable: &ReadableSources,
+) -> Result<HashMap<AccountId, Vec<String>>, StoreError> {
+    let mut all: HashMap<AccountId, Vec<String>> = HashMap::new();
+    if accounts.is_empty() {
+        return Ok(all);
+    }
+    let [sources, instances, vouching] = columns(readable);
+    let found = tx.query(
+        &format!(
+            "select distinct acct_id, display_name from account_profile
+             where acct_id {{in $4}} and {SHOWN}"
+        ),
+        &[
+            &sources,
+            &instances,
+            &vouching,
+            &Column::i64(accounts.iter().map(|id| sql(*id))),
+        ],
+        |row| Ok((from_sql(row.i64("acct_id")?)?, row.text("display_name")?)),
+    )?;
+    for (account, name) in found {
+        all.entry(account).or_default().push(name);
+    }
+    Ok(all)
+}
+
+/// The accounts with a display name that `is_match` accepts.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn accounts_named(
+    tx: &mut Tx<'_>,
+    readable: &ReadableSources,
+    is_match: &dyn Fn(&str) -> bool,
+) -> Result<Vec<AccountId>, StoreError> {
+    let [sources, instances, vouching] = columns(readable);
+    let found = tx.query(
+        &format!(
+            "select distinct acct_id, display_name from account_profile
+             where display_name <> '' and {SHOWN}"
+        ),
+        &[&sources, &instances, &vouching],
+        |row| {
+            let is_found = is_match(row.str("display_name")?);
+            let account = from_sql(row.i64("acct_id")?)?;
+            Ok(is_found.then_some(account))
+        },
+    )?;
+    let mut found: Vec<AccountId> = found.into_iter().flatten().collect();
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// The sources that a viewer may read, their instances, and those that are trusted about accounts of
+/// other servers.
+fn columns(readable: &ReadableSources) -> [Column<'static>; 3] {
+    let sources = readable.all();
+    let vouching = sources.iter().filter(|source: &&ReadableSource| !source.is_published());
+    [
+        Column::i64(sources.iter().map(|source| sql(source.key.id))),
+        Column::i64(sources.iter().map(|source| source.key.instance_id())),
+        Column::i64(vouching.map(|source| sql(source.key.id))),
+    ]
+}
+
+/// True for a profile that the viewer may read.
+const SHOWN: &str = "source_id {in $1} and instance_id {in $2}
+    and (source_id {in $3} or acct not like '%@%')";

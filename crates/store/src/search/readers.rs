@@ -1,0 +1,92 @@
+//! The readers who are shown a place, as terms of the index.
+//!
+//! A document names every kind of readers that its source shows the place to. A search names the
+//! kind that its viewer belongs to, for each source that the viewer may read. Places that are hidden
+//! from the viewer are then no candidates, so they cost nothing and change no cursor.
+
+use driftline_core::post::Visibility;
+use driftline_index::{Term, TermQuery};
+
+use crate::{
+    id_types::sql,
+    viewer::{ReadableSource, ReadableSources},
+};
+
+/// The query for the places that a viewer may be shown.
+pub(super) fn query(readable: &ReadableSources) -> TermQuery {
+    let sources = readable.all().into_iter();
+    let sources = sources.map(|source| {
+        let kind = kind(source.shows.narrowness(), source.is_published());
+        TermQuery::Term(Term::source(sql(source.key.id), kind))
+    });
+    let world = TermQuery::Term(Term::world());
+    TermQuery::AnyOf([world].into_iter().chain(sources).collect())
+}
+
+/// The terms for an entry of a source: its kinds of readers. `narrowness` is the narrowest
+/// visibility that the post has had since it has the entry.
+pub(super) fn terms(source_id: i64, narrowness: i64, is_claimed: bool) -> Vec<Term> {
+    let mut terms = Vec::new();
+    for shows in [Visibility::Public, Visibility::Unlisted, Visibility::Direct] {
+        if narrowness > shows.narrowness() {
+            continue;
+        }
+        for is_published in [false, true] {
+            if !(is_published && is_claimed) {
+                terms.push(Term::source(source_id, kind(shows.narrowness(), is_published)));
+            }
+        }
+    }
+    terms
+}
+
+/// A number for readers who see posts up to a visibility. Other accounts' readers of a published
+/// source see no claimed posts: [`ReadableSource::shows_post`].
+fn kind(shows: i64, is_published: bool) -> u8 {
+    let shows = u8::try_from(shows).unwrap_or(0);
+    2 * shows + u8::from(is_published)
+}
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::names::audience::Audience;
+
+    use super::*;
+    use crate::{
+        id_types::{InstanceId, SourceId, SourceKey},
+        viewer::SourceOwner,
+    };
+
+    /// Compares the terms with the decision of [`ReadableSource::shows_post`].
+    #[test]
+    fn a_place_has_the_terms_of_those_who_are_shown_its_post() {
+        for (shows, is_public, is_of) in [
+            (Visibility::Public, true, SourceOwner::Account),
+            (Visibility::Public, true, SourceOwner::Operator),
+            (Visibility::Unlisted, true, SourceOwner::Account),
+            (Visibility::Unlisted, false, SourceOwner::Account),
+            (Visibility::Direct, true, SourceOwner::Viewer),
+            (Visibility::Direct, false, SourceOwner::Operator),
+        ] {
+            let source = ReadableSource {
+                key: SourceKey {
+                    id: SourceId::new(7),
+                    instance: InstanceId::new(1),
+                },
+                shows,
+                is_public,
+                is_of,
+                is_of_threads: false,
+            };
+            let asked = Term::source(7, kind(shows.narrowness(), source.is_published()));
+            for narrowness in 0..=3 {
+                for is_claimed in [false, true] {
+                    let found = terms(7, narrowness, is_claimed).contains(&asked);
+                    let expected = source.shows_post(narrowness, is_claimed);
+                    assert_eq!(found, expected, "{source:?} {narrowness} {is_claimed}");
+                }
+            }
+        }
+        let _ = Audience::Public;
+    }
+}
