@@ -22,6 +22,7 @@
 pub mod auth;
 mod description;
 pub mod feed;
+pub mod find;
 mod mastodon;
 mod native;
 mod node_info;

@@ -2,16 +2,26 @@
 
 mod selection;
 
-use driftline_core::predicate::{
-    LimitError, Matcher, NameContext, ParseError, Predicate, Usage, UsageError,
+use std::sync::Arc;
+
+use driftline_core::{
+    names::acct::AcctKey,
+    predicate::{
+        Acct, IdMask, LimitError, Matcher, NameContext, ParseError, Predicate, Term, Tree, Usage,
+        UsageError, Word, WordMatch, Folding,
+    },
 };
 use driftline_store::{
-    StoreError, Tx,
-    search,
-    timeline::{Range, Stretch, Viewer},
+    AccountId, StoreError, Tx, account, instance, search,
+    social::local_account,
+    timeline::{Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
 
+use crate::{
+    auth::RequestContext,
+    transport::{ApiError, ApiResult},
+};
 use selection::Selection;
 
 /// A predicate that is searched for.
@@ -21,7 +31,7 @@ pub struct Search {
     matcher: Matcher,
 }
 
-/// The reason why a text is not searched for.
+/// The reason why a text or a predicate is not searched for.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
     /// The text is not a predicate.
@@ -30,17 +40,12 @@ pub enum SearchError {
     /// The predicate has a term that searches do not accept.
     #[error(transparent)]
     Usage(#[from] UsageError),
+    /// The predicate is too large.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
 }
 
 impl Search {
-    /// Reads a predicate from its text form.
-    ///
-    /// # Errors
-    /// [`SearchError`] if the text is not a predicate that can be searched for.
-    pub fn parse(text: &str, names: &NameContext<'_>) -> Result<Search, SearchError> {
-        Search::new(Predicate::parse(text, names)?)
-    }
-
     /// Prepares a predicate.
     ///
     /// # Errors
@@ -49,6 +54,63 @@ impl Search {
         predicate.validate(Usage::Search)?;
         let matcher = Matcher::new(&predicate);
         Ok(Search { predicate, matcher })
+    }
+
+    /// Reads a predicate from its text form, as a caller wrote it.
+    ///
+    /// # Errors
+    /// [`SearchError`] if the text is not a predicate that can be searched for.
+    pub(crate) async fn parse(text: &str, caller: &RequestContext) -> Result<Search, SearchError> {
+        let name = match caller.viewer {
+            Viewer::Account(id) => {
+                let found = caller.read(move |tx| local_account::by_id(tx, id)).await;
+                found.ok().flatten().map(|account| account.name.to_string())
+            }
+            Viewer::Anonymous | Viewer::Operator => None,
+        };
+        let names = NameContext {
+            origin: &caller.address.url(""),
+            viewer: name.as_deref(),
+        };
+        Search::new(Predicate::parse(text, &names)?)
+    }
+
+    /// Searches for a whole text as one word.
+    ///
+    /// # Errors
+    /// [`SearchError::Limit`] if the text is too long.
+    pub(crate) fn for_text(text: &str) -> Result<Search, SearchError> {
+        let word = Word::new(text, WordMatch::Folded).map(Term::Word);
+        let tree = Tree::atom(word.map_or_else(|_| Default::default(), Into::into));
+        Search::new(Predicate::new(tree, Folding::NEWEST)?)
+    }
+
+    /// Limits the search to the posts of an author. `None` if no stored post is by that author, or
+    /// the predicate gets too large.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the store fails.
+    pub(crate) async fn by_author(
+        self,
+        caller: &RequestContext,
+        author: AccountId,
+    ) -> ApiResult<Option<Search>> {
+        let named = caller.read(move |tx| {
+            let Some((instance, acct)) = account::names(tx, &[author])?.remove(&author) else {
+                return Ok(None);
+            };
+            let instance = instance::by_id(tx, instance)?;
+            Ok::<_, StoreError>(instance.and_then(|of| AcctKey::new(&acct, &of.origin)))
+        });
+        let acct = named.await?.and_then(|key| Acct::new(key.as_str()));
+        let Some(acct) = acct else {
+            return Ok(None);
+        };
+        let id = Some(author.raw());
+        let by_author = Tree::atom(Term::Author(IdMask { acct, id }));
+        let tree = Tree::And(Box::new(by_author), Box::new(self.predicate.tree().clone()));
+        let predicate = Predicate::new(tree, self.predicate.folding());
+        Ok(predicate.ok().and_then(|predicate| Search::new(predicate).ok()))
     }
 
     /// The predicate.
@@ -72,4 +134,35 @@ impl Search {
         let selection = Selection::load(tx, self, &readable, now_ms)?;
         search::find(tx, range, &readable, &self.predicate, &selection)
     }
+
+    /// Returns the posts of a range, by as many reads as they take.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the store fails.
+    pub(crate) async fn posts(
+        self: Arc<Self>,
+        caller: &RequestContext,
+        range: Range,
+    ) -> ApiResult<Vec<TimelinePost>> {
+        let (viewer, now_ms) = (caller.viewer, caller.now_ms());
+        let mut posts: Vec<TimelinePost> = Vec::new();
+        let mut next = Some(range);
+        while let Some(range) = next {
+            let search = Arc::clone(&self);
+            let read = caller.read(move |tx| search.stretch(tx, &range, viewer, now_ms));
+            let mut read = read.await?;
+            match range.min {
+                // Upward, what is read later is newer.
+                Some(_) => posts.splice(0..0, read.posts).for_each(drop),
+                None => posts.append(&mut read.posts),
+            }
+            next = read.rest;
+        }
+        Ok(posts)
+    }
+}
+
+/// The answer to a query that is not searched for.
+pub(crate) fn bad_query(error: SearchError) -> ApiError {
+    ApiError::BadParameter(format!("q: {error}"))
 }

@@ -213,7 +213,7 @@ impl FromRequestParts<Arc<App>> for AccountPageQuery {
     }
 }
 
-fn bound(name: &str, value: &str) -> ApiResult<Option<LocalId>> {
+pub(crate) fn bound(name: &str, value: &str) -> ApiResult<Option<LocalId>> {
     if value.is_empty() {
         return Ok(None);
     }

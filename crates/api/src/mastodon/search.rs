@@ -1,12 +1,13 @@
-//! Search of accounts, of posts and profiles by their addresses, and of tags by their names.
+//! Search of accounts by their names, of posts by predicates, of posts and profiles by their addresses, and of
+//! tags by their names.
 
 use std::sync::Arc;
 
 use axum::Json;
 use driftline_core::names::acct::acct_at;
 use driftline_store::{
-    StoreError, Tx, find, instance,
-    timeline::{self, Viewer},
+    AccountId, StoreError, Tx, find, instance,
+    timeline::{self, Range, TimelinePost, Viewer},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -16,7 +17,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     accounts::{account_entities::Entities, find as find_accounts},
     answer,
-    entities::Search,
+    entities::Search as SearchEntity,
+    page::Page,
+    page_query::bound,
     timelines::tags,
     values::{is_true, number},
     view::View,
@@ -24,6 +27,8 @@ use super::{
 use crate::{
     App,
     auth::{MayRead, RequestContext, needs},
+    description::ids::StatusId,
+    find::{Search, bad_query},
     transport::{ApiError, ApiResult, JsonResult, Params},
 };
 
@@ -44,6 +49,14 @@ struct Query {
     limit: Option<Value>,
     #[param(value_type = Option<u32>)]
     offset: Option<Value>,
+    /// Only statuses older than that.
+    #[param(value_type = Option<StatusId>)]
+    max_id: Option<String>,
+    /// Only statuses newer than that; the oldest of them.
+    #[param(value_type = Option<StatusId>)]
+    min_id: Option<String>,
+    /// Only statuses by this account.
+    account_id: Option<String>,
     /// Only accounts whom the account follows.
     #[param(value_type = Option<bool>)]
     following: Option<Value>,
@@ -61,11 +74,14 @@ struct Found {
     hashtags: Vec<Value>,
 }
 
-/// Accounts whose names begin with a text, the post or the account of an address, the tag of a name.
+/// Accounts whose names begin with a text, posts that match it as a predicate, the post or the account of an
+/// address, the tag of a name.
+///
+/// With `offset`, posts may be lost or repeated while others come: `max_id` loses and repeats none.
 #[utoipa::path(
     get, path = "/api/v2/search", tag = "search", params(Query),
     security((), ("account" = ["read:search"])),
-    responses((status = 200, body = Search)),
+    responses((status = 200, body = SearchEntity)),
 )]
 async fn search(
     reader: MayRead<needs::ReadSearch>,
@@ -110,11 +126,50 @@ async fn search(
         let all = find_accounts::found(&reader, text.to_owned(), only_followed);
         found.accounts = all.await?.into_iter().skip(offset).take(limit).collect();
     }
+    if is_of("statuses") && !text.is_empty() {
+        let range = Range {
+            max: query.max_id.as_deref().map(|id| bound("max_id", id)).transpose()?.flatten(),
+            min: query.min_id.as_deref().map(|id| bound("min_id", id)).transpose()?.flatten(),
+            limit: u16::try_from(offset + limit).unwrap_or(u16::MAX).min(MAX_STATUSES),
+            ..Range::default()
+        };
+        let posts = statuses(&reader, text, query.account_id.as_deref(), range).await?;
+        let posts: Vec<TimelinePost> = posts.into_iter().skip(offset).take(limit).collect();
+        let view = View::new(&reader);
+        let written = reader.read(move |tx| {
+            let mut entities = Page::entities(tx, &posts, &view)?;
+            let in_order = posts.iter().filter_map(|post| entities.remove(&post.id));
+            Ok::<_, StoreError>(in_order.collect())
+        });
+        found.statuses = written.await?;
+    }
     let tag = text.strip_prefix('#').unwrap_or(text);
     if is_of("hashtags") && offset == 0 && tags::is_name(tag) {
         found.hashtags = vec![tags::entity(tag, &reader.address)];
     }
     Ok(Json(found))
+}
+
+/// The posts that a text finds, of the account with an ID if one is given. A text that is not a
+/// predicate is searched for as it is, since apps send whatever people type.
+async fn statuses(
+    reader: &RequestContext,
+    text: &str,
+    account: Option<&str>,
+    range: Range,
+) -> ApiResult<Vec<TimelinePost>> {
+    let search = Search::parse(text, reader).await;
+    let mut search = search.or_else(|_| Search::for_text(text)).map_err(bad_query)?;
+    if let Some(id) = account {
+        let id: AccountId = id
+            .parse()
+            .map_err(|_| ApiError::BadParameter("invalid account_id".to_owned()))?;
+        let Some(of_author) = search.by_author(reader, id).await? else {
+            return Ok(Vec::new());
+        };
+        search = of_author;
+    }
+    Arc::new(search).posts(reader, range).await
 }
 
 /// The post of an address, if the viewer may see it.
@@ -140,3 +195,6 @@ fn written(tx: &mut Tx<'_>, view: &View, text: &str) -> Result<Entities, StoreEr
     let body = view.status(tx, &post, &instance)?;
     Ok(answer::raw(body).into_iter().collect())
 }
+
+/// Results beyond that many are reached by `max_id`.
+const MAX_STATUSES: u16 = 1_000;

@@ -9,9 +9,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use crate::{
     App,
     auth::{MayRead, needs},
-    find::Search,
+    find::{Search, bad_query},
     mastodon::{entities::Status, page::Page, page_query::{PageParams, PageQuery}},
-    transport::{ApiError, ApiResult, Problem},
+    transport::{ApiResult, Problem},
 };
 
 /// The routes.
@@ -37,7 +37,7 @@ struct FindParams {
 )]
 async fn find(reader: MayRead<needs::ReadSearch>, query: PageQuery) -> ApiResult {
     let text = query.text("q").unwrap_or_default();
-    let search = Search::parse(text, &reader).map_err(|error| ApiError::BadParameter(error.to_string()))?;
+    let search = Search::parse(text, &reader).await.map_err(bad_query)?;
     let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
     let read =
         move |tx: &mut Tx<'_>, range: &Range| search.stretch(tx, range, viewer, now_ms).map(Some);
