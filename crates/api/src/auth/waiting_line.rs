@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn an_address_has_one_place_and_each_is_as_likely() {
         let mut drawn = BTreeMap::new();
-        for random in 0..100_000 {
+        for random in 0..5_000 {
             let mut lines = WaitingLines::default();
             for number in 0..100_u32 {
                 for _ in 0..=number % 3 {
@@ -136,7 +136,7 @@ mod tests {
             *drawn.entry(first).or_insert(0) += 1;
         }
         assert_eq!(drawn.len(), 100);
-        assert!(drawn.values().all(|times| *times == 1_000), "{drawn:?}");
+        assert!(drawn.values().all(|times| *times == 50), "{drawn:?}");
     }
 
     #[test]
