@@ -48,7 +48,9 @@ pub use read_status::{
 };
 pub use references::references;
 pub use repeated_keys::TooDeep;
-pub use searchable_text::{ReplyTo, plain_text, reply_to, searchable_text};
+pub use searchable_text::{
+    ReplyTo, TEXT_EXTRACTION, plain_text, reply_to, searchable_text, text_of_json,
+};
 pub use status::{MediaAttachment, MediaMeta, MediaSize, Mention, Status, Tag};
 pub use template::{Referent, Template};
 pub use time::{iso_8601, parse_time_ms};

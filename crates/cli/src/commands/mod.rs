@@ -10,6 +10,7 @@ pub mod demo;
 pub mod export;
 pub mod history;
 pub mod id;
+pub mod index;
 pub mod instance;
 pub mod man;
 pub mod migrate;

@@ -44,6 +44,7 @@ mod other_askers;
 mod overviews;
 mod pages;
 mod placements;
+mod post_texts;
 mod published;
 mod quarantine;
 mod references;

@@ -190,7 +190,7 @@ const FOLLOWS: [&str; 16] = [
 const VOLATILE: [&str; 4] = ["clock_timestamp", "random", "gen_random_uuid", "timeofday"];
 
 /// Reads that go to every shard, by a part of their text, each with the reason.
-const OF_ALL_INSTANCES: [(&str, &str); 14] = [
+const OF_ALL_INSTANCES: [(&str, &str); 15] = [
     ("from post where (listed or", "the public timeline"),
     (
         "from entry where account_id = any(",
@@ -210,6 +210,7 @@ const OF_ALL_INSTANCES: [(&str, &str); 14] = [
     ),
     ("from entry_alias where id ", "as of a post"),
     ("from post where substr(", "a post by its address"),
+    ("from index_pending order by", "all of them"),
     (
         "from source where kind = 'threads'",
         "an account's hidden sources",
