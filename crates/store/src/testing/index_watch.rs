@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{Store, StoreError, Tx, index_pending};
 
-/// An index that knows of each post what a search index has to know, and learns of changes by
-/// [`index_pending`] alone.
+/// An index that knows the facts about each post that matter to a search index, and learns of
+/// changes by [`index_pending`] alone.
 #[derive(Debug, Default)]
 pub struct IndexWatch {
     known: Facts,
 }
 
-/// What is known of each post, by its instance and its ID.
+/// The known facts about each post, by its instance and its ID.
 type Facts = BTreeMap<(i64, i64), BTreeSet<String>>;
 
 impl IndexWatch {
