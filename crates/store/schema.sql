@@ -290,6 +290,27 @@ create table scoped_content (
     primary key ({key post_id, scope + instance_id})
 ) {strict};
 
+-- The searchable text of each version of a post that somebody may be shown.
+create table post_text (
+    post_id {i64} not null,
+    instance_id {i64} not null,
+    -- Of the version: `post.content_hash` of a post that is not deleted, or `scoped_content.content_hash`.
+    content_hash {i64} not null,
+    -- The version of the extraction that made the text (`PostText`).
+    extraction {i64} not null,
+    text text not null,
+    primary key ({key post_id, content_hash + instance_id})
+) {strict};
+
+-- Posts that the search index has still to read.
+create table index_pending (
+    instance_id {i64} not null,
+    post_id {i64} not null,
+    -- When the post last changed what the index knows about it. It rises with each change.
+    since_ms {i64} not null,
+    primary key (instance_id, post_id)
+) {clustered};
+
 -- Finds the post of an upstream ID.
 create table upstream_post (
     upstream_id text {collate_c} not null,

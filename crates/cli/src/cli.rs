@@ -3,9 +3,9 @@
 use clap::{Parser, Subcommand};
 
 use crate::commands::{
-    account, backup, compact, completions, config, credential, demo, export, find, history, id, instance,
-    man, migrate, mirror, node, refresh, restore, serve, simulate, source, status, tail, track,
-    why,
+    account, backup, compact, completions, config, credential, demo, export, find, history, id,
+    index, instance, man, migrate, mirror, node, refresh, restore, serve, simulate, source, status,
+    tail, track, why,
 };
 use crate::{error::EXIT_STATUSES, options::global_options::Global};
 
@@ -72,6 +72,9 @@ pub enum Command {
     Restore(restore::Restore),
     /// Give free room of the database file back; on PostgreSQL show what is reusable.
     Compact(compact::Compact),
+    /// Rebuild the search index.
+    #[command(subcommand)]
+    Index(index::Index),
     /// Show the configuration and where it comes from, or check it.
     #[command(subcommand)]
     Config(config::ConfigCommand),

@@ -44,6 +44,7 @@ pub async fn run(cli: Cli, config: Config, log: Log) -> Result<(), CliError> {
         Command::Backup(backup) => Box::pin(backup.run(&config, json)).await,
         Command::Restore(restore) => Box::pin(restore.run(&config, json)).await,
         Command::Compact(compact) => compact.run(&config, json).await,
+        Command::Index(index) => index.run(&config, json).await,
         Command::Id(id) => Box::pin(id.run(&config, json)).await,
         Command::Config(command) => command.run(&cli.global),
         Command::Completions(completions) => completions.run(&mut Cli::command()),

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{names::object_uri::UriEvidence, upstream_id::UpstreamId};
+use crate::{names::object_uri::UriEvidence, post_text::PostText, upstream_id::UpstreamId};
 
 named_enum! {
     /// The visibility of a post, in Mastodon's terms.
@@ -75,6 +75,8 @@ pub struct Post {
     pub counts: Counts,
     /// Its hashes.
     pub hashes: PostHashes,
+    /// Its searchable text. Versions with the same content hash have the same text.
+    pub text: PostText,
     /// The post as received, JSON, without [`Post::viewer`]. Of repeated keys only the last is
     /// kept.
     pub raw: String,
@@ -111,6 +113,7 @@ impl Post {
             references: References::default(),
             counts: Counts::default(),
             hashes: PostHashes::default(),
+            text: PostText::default(),
             raw: raw.into(),
             viewer: None,
         }

@@ -49,9 +49,11 @@ impl Term {
 
     /// FNV-1a of 64 bits, folded to 31. The stored index depends on it.
     fn new(kind: u8, text: &[u8]) -> Term {
-        let hash = std::iter::once(&kind).chain(text).fold(OFFSET, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
-        });
+        let hash = std::iter::once(&kind)
+            .chain(text)
+            .fold(OFFSET, |hash, byte| {
+                (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
+            });
         let folded = hash ^ (hash >> 32);
         Term((folded & 0x7fff_ffff) as u32)
     }
@@ -75,7 +77,8 @@ mod tests {
             Term::source(1, 1),
             Term::world(),
         ];
-        let numbers: std::collections::HashSet<u32> = all.iter().map(|term| term.number()).collect();
+        let numbers: std::collections::HashSet<u32> =
+            all.iter().map(|term| term.number()).collect();
         assert_eq!(numbers.len(), all.len());
     }
 

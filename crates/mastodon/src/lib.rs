@@ -18,6 +18,7 @@ mod list;
 mod notification;
 mod object_writer;
 mod overlay;
+mod post_facts;
 mod post_hashes;
 mod raw_object;
 mod read_status;
@@ -40,6 +41,7 @@ pub use list::List;
 pub use notification::Notification;
 pub use object_writer::ObjectWriter;
 pub use overlay::ViewerOverlay;
+pub use post_facts::StatedFacts;
 pub use post_hashes::post_hashes;
 pub use raw_object::{RawObject, id, text, whole};
 pub use read_status::{
@@ -48,7 +50,9 @@ pub use read_status::{
 };
 pub use references::references;
 pub use repeated_keys::TooDeep;
-pub use searchable_text::{ReplyTo, plain_text, reply_to, searchable_text};
+pub use searchable_text::{
+    ReplyTo, TEXT_EXTRACTION, plain_text, reply_to, searchable_text, text_of_json,
+};
 pub use status::{MediaAttachment, MediaMeta, MediaSize, Mention, Status, Tag};
 pub use template::{Referent, Template};
 pub use time::{iso_8601, parse_time_ms};

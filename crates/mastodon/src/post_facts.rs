@@ -70,8 +70,14 @@ impl StatedFacts {
             attachments: present(attachments),
             traits: present(traits),
             language: text(&shown, "language"),
-            tags: shown.objects("tags").filter_map(|tag| text(&tag, "name")).collect(),
-            mentions: shown.objects("mentions").filter_map(|of| acct(&of)).collect(),
+            tags: shown
+                .objects("tags")
+                .filter_map(|tag| text(&tag, "name"))
+                .collect(),
+            mentions: shown
+                .objects("mentions")
+                .filter_map(|of| acct(&of))
+                .collect(),
             counts: Counts {
                 replies: shown.whole("replies_count"),
                 boosts: shown.whole("reblogs_count"),
@@ -104,9 +110,15 @@ mod tests {
         assert_eq!(facts.author, "ann@a.example");
         assert_eq!(facts.entries, ["pets", "a cat", "yes", "a sofa"]);
         assert_eq!(facts.attachments.len(), 5);
-        assert_eq!(facts.traits, [
-            PostTrait::Reply, PostTrait::Edited, PostTrait::Sensitive, PostTrait::Bot
-        ]);
+        assert_eq!(
+            facts.traits,
+            [
+                PostTrait::Reply,
+                PostTrait::Edited,
+                PostTrait::Sensitive,
+                PostTrait::Bot
+            ]
+        );
         assert_eq!(facts.tags, ["Cats"]);
         assert_eq!(facts.mentions, ["bob@a.example", "eve@e.example"]);
         assert_eq!(facts.language.as_deref(), Some("en"));
@@ -125,9 +137,17 @@ mod tests {
 
     #[test]
     fn what_is_no_status_states_nothing() {
-        for text in ["", "[]", "7", r#"{"content":7,"tags":{},"poll":[],"card":null}"#] {
+        for text in [
+            "",
+            "[]",
+            "7",
+            r#"{"content":7,"tags":{},"poll":[],"card":null}"#,
+        ] {
             let facts = StatedFacts::read(text, "https://a.example");
-            assert!(facts.entries.is_empty() && facts.attachments.is_empty(), "{text}");
+            assert!(
+                facts.entries.is_empty() && facts.attachments.is_empty(),
+                "{text}"
+            );
         }
     }
 }

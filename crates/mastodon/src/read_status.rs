@@ -19,6 +19,7 @@ use crate::{
     raw_object::{RawObject, is_object, written_id},
     references::references,
     repeated_keys::{TooDeep, without_repeats},
+    searchable_text::own_text,
     viewer,
 };
 
@@ -115,6 +116,10 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         Some(split) => (split.status, Some(split.viewer)),
         None => (json.to_owned(), None),
     };
+    let searchable = match &boost_of {
+        Some(boosted) => boosted.text.clone(),
+        None => own_text(status),
+    };
     let text = |name| status.text(name).map(Cow::into_owned);
     let visibility = status.text("visibility").unwrap_or_default();
     let mut post = Post {
@@ -140,6 +145,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
                 .whole("impression_count"),
         },
         hashes: PostHashes::default(),
+        text: searchable,
         raw,
         viewer,
     };

@@ -1,32 +1,55 @@
 //! The readable parts of a post, as plain text.
 
+use std::borrow::Cow;
+
+use driftline_core::post_text::PostText;
+
 use crate::{clean_html, raw_object::RawObject};
 
-/// The searchable texts of a post: its warning, its text, the options of its poll and the
-/// descriptions of its media. For a boost, those of the boosted post.
+/// The version of the extraction that makes a [`PostText`]. It must be raised with every change of
+/// its results: stored texts of other versions are then replaced by `driftline index rebuild`.
+pub const TEXT_EXTRACTION: i64 = 1;
+
+/// The searchable text of a post as it is stored, JSON. Empty if that is not an object.
+pub fn text_of_json(status: &str) -> PostText {
+    own_text(&shown(RawObject::parse(status).unwrap_or_default()))
+}
+
+/// The searchable text of a post that is not a boost. It depends on members alone that are part of
+/// the content hash.
+pub(crate) fn own_text(status: &RawObject<'_>) -> PostText {
+    let entries = entries(status);
+    PostText::from_entries(TEXT_EXTRACTION, entries.iter().map(|entry| &**entry))
+}
+
+/// The searchable texts of a post, with empty lines between them: see [`PostText`].
 pub fn searchable_text(status: &RawObject<'_>) -> String {
+    entries(&shown(status.clone())).join("\n\n")
+}
+
+/// The post whose texts a post shows: for a boost, the boosted post.
+pub(crate) fn shown(status: RawObject<'_>) -> RawObject<'_> {
     let boosted = status.object("reblog");
-    let status = match boosted.get("id") {
-        Some(_) => &boosted,
+    match boosted.get("id") {
+        Some(_) => boosted,
         None => status,
-    };
+    }
+}
+
+/// The warning, the text, the options of the poll and the descriptions of the media.
+fn entries<'j>(status: &RawObject<'j>) -> Vec<Cow<'j, str>> {
     let mut texts = Vec::new();
-    texts.extend(
-        status
-            .some_text("spoiler_text")
-            .map(|text| text.into_owned()),
-    );
-    texts.extend(status.some_text("content").map(|html| plain_text(&html)));
+    texts.extend(status.some_text("spoiler_text"));
+    let html = status.some_text("content");
+    texts.extend(html.map(|html| Cow::Owned(plain_text(&html))));
     let poll = status.object("poll");
-    texts.extend(poll.objects("options").filter_map(|option| {
-        let title = option.some_text("title")?;
-        Some(title.into_owned())
-    }));
-    texts.extend(status.objects("media_attachments").filter_map(|medium| {
-        let description = medium.some_text("description")?;
-        Some(description.into_owned())
-    }));
-    texts.join("\n\n")
+    texts.extend(
+        poll.objects("options")
+            .filter_map(|option| option.some_text("title")),
+    );
+    let media = status.objects("media_attachments");
+    texts.extend(media.filter_map(|medium| medium.some_text("description")));
+    texts
 }
 
 /// The text of a post's HTML, with line breaks where elements begin a line.
@@ -35,18 +58,31 @@ pub fn plain_text(html: &str) -> String {
     let html = clean_html(html);
     let mut out = String::with_capacity(html.len());
     let mut rest = &*html;
-    while let Some(at) = rest.find('<') {
-        out.push_str(&rest[..at]);
+    while let Some(at) = memchr::memchr(b'<', rest.as_bytes()) {
+        push_decoded(&mut out, &rest[..at]);
         let (tag, after) = tag_at(&rest[at..]);
         if breaks_line(tag) {
             out.push('\n');
         }
         rest = after;
     }
-    out.push_str(rest);
-    let text = out.replace("&lt;", "<").replace("&gt;", ">");
-    let text = text.replace("&nbsp;", "\u{a0}").replace("&quot;", "\"");
-    text.replace("&amp;", "&").trim().to_owned()
+    push_decoded(&mut out, rest);
+    out.truncate(out.trim_end().len());
+    out.drain(..out.len() - out.trim_start().len());
+    out
+}
+
+/// Adds text of cleaned HTML without its entities.
+fn push_decoded(out: &mut String, mut text: &str) {
+    while let Some(at) = memchr::memchr(b'&', text.as_bytes()) {
+        let (before, rest) = text.split_at(at);
+        let entity = ENTITIES.iter().find(|(entity, _)| rest.starts_with(entity));
+        let (entity, decoded) = entity.copied().unwrap_or(("&", "&"));
+        out.push_str(before);
+        out.push_str(decoded);
+        text = &rest[entity.len()..];
+    }
+    out.push_str(text);
 }
 
 /// The tag at the beginning of a text, without its brackets, and the rest of the text.
@@ -92,6 +128,15 @@ pub fn reply_to(status: &str) -> Option<ReplyTo> {
         (_, Some(answered)) => Some(ReplyTo::Account(answered.into_owned())),
     }
 }
+
+/// The entities of cleaned HTML.
+const ENTITIES: [(&str, &str); 5] = [
+    ("&amp;", "&"),
+    ("&lt;", "<"),
+    ("&gt;", ">"),
+    ("&quot;", "\""),
+    ("&nbsp;", "\u{a0}"),
+];
 
 #[cfg(test)]
 mod tests {

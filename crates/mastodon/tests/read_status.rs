@@ -1,7 +1,10 @@
 //! Statuses as servers send them.
 
-use driftline_core::post::{Author, Counts, Post, References, Visibility};
-use driftline_mastodon::{StatusError, post_hashes, read_status};
+use driftline_core::{
+    post::{Author, Counts, Post, References, Visibility},
+    post_text::PostText,
+};
+use driftline_mastodon::{StatusError, TEXT_EXTRACTION, post_hashes, read_status, text_of_json};
 
 const STATUS: &str = r#"{"id":"115045591662261686","created_at":"2025-08-17T18:46:55.745Z","edited_at":"2025-08-17T18:47:00Z","visibility":"unlisted","uri":"https://a.example/users/x/statuses/1","url":"https://a.example/@x/1","replies_count":1,"reblogs_count":2,"favourites_count":3,"content":"<p>caf\u00e9</p>","reblog":null,"unknown":{"kept":[1.0,true,null]},"account":{"id":"7","acct":"x","display_name":"Ex \u2764","url":"https://a.example/@x"}}"#;
 
@@ -38,6 +41,7 @@ fn every_field_is_read_and_the_json_kept() {
             references: References::default(),
             counts: Counts { replies: Some(1), boosts: Some(2), favourites: Some(3), ..Counts::default() },
             hashes: post.hashes,
+            text: PostText::from_entries(TEXT_EXTRACTION, ["café"]),
             raw: STATUS.into(),
             viewer: None,
         }
@@ -50,8 +54,42 @@ fn a_boost_holds_the_boosted_post() {
         r#"{{"id":"9","reblog":{STATUS},"account":{{"id":"8"}}}}"#
     ));
     let boosted = boost.boost_of.expect("a boost");
+    assert_eq!(boost.text, boosted.text);
     assert_eq!(*boosted, one(STATUS));
     assert_eq!(boost.author.id, "8".into());
+}
+
+#[test]
+fn the_text_of_stored_json_is_the_one_that_was_read() {
+    let own = r#""content":"<p>own</p>","spoiler_text":"w\u001fn\u0000","poll":{"options":[{"title":"a & b"}]}"#;
+    let media = r#""media_attachments":[{"description":"a\u001fsofa"},{"description":""},7]"#;
+    for (json, joined) in [
+        (
+            format!(r#"{{"id":"1",{own},{media}}}"#),
+            "w n\u{fffd}\u{1f}own\u{1f}a & b\u{1f}a sofa",
+        ),
+        // The members of a boost itself are not shown.
+        (format!(r#"{{"id":"1",{own},"reblog":{STATUS}}}"#), "café"),
+        (
+            format!(r#"{{"id":"1",{own},"reblog":{{"id":"2","reblog":{STATUS}}}}}"#),
+            "",
+        ),
+        (
+            r#"{"id":"1","content":"<p>a<p>b &amp;lt; c&#0;<script>x</script>&nbsp;","poll":[]}"#
+                .to_owned(),
+            "a\n\nb &lt; c\u{fffd}",
+        ),
+        (
+            r#"{"id":"1","content":"a","content":"<b>b</b>","reblog":false,"favourited":true}"#
+                .to_owned(),
+            "b",
+        ),
+    ] {
+        let post = one(&json);
+        assert_eq!(post.text.joined, joined, "{json}");
+        assert_eq!(text_of_json(&post.raw), post.text, "{json}");
+    }
+    assert_eq!(text_of_json("[]").joined, "");
 }
 
 #[test]
@@ -86,6 +124,7 @@ fn what_is_missing_null_or_odd_is_left_out() {
             Post {
                 visibility: Visibility::Direct,
                 hashes: post.hashes,
+                text: PostText::from_entries(TEXT_EXTRACTION, []),
                 ..Post::bare("1", "", "")
             }
         );

@@ -14,7 +14,10 @@ pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
         match index_all(&store, &stop).await {
             Ok(()) => {
                 if let Some(failed_ms) = indexing.succeeded(now_ms()) {
-                    tracing::warn!("the search index is written again, after {}", show_ms(failed_ms));
+                    tracing::warn!(
+                        "the search index is written again, after {}",
+                        show_ms(failed_ms)
+                    );
                 }
             }
             Err(error) => {
@@ -41,7 +44,9 @@ pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
 /// [`StoreError`] if the store fails.
 pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
     while !*stop.borrow() && store.read(|tx| search::pending(tx, 1)).await? > 0 {
-        store.write(search::root(), |tx| search::index_pending(tx, PART)).await?;
+        store
+            .write(search::root(), |tx| search::index_pending(tx, PART))
+            .await?;
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use driftline_core::{
     post::{Author, Counts, Post, PostHashes, References, Visibility},
+    post_text::PostText,
     upstream_id::UpstreamId,
 };
 
@@ -83,6 +84,7 @@ impl Status {
                 ..Counts::default()
             },
             hashes: self.hashes(),
+            text: self.text(),
             raw: self.to_json(),
             viewer: None,
         }
@@ -96,6 +98,13 @@ impl Status {
                 .map(|boosted| UpstreamId::new(boosted.author.id.to_string()))
                 .collect(),
         }
+    }
+
+    /// The text as it was before it became HTML.
+    fn text(&self) -> PostText {
+        let shown = self.boost_of.as_deref().unwrap_or(self);
+        let text = shown.content.trim_start_matches("<p>");
+        PostText::from_entries(0, [text.trim_end_matches("</p>")])
     }
 
     /// Hashes of its own, which no other program's are compared with.

@@ -56,9 +56,9 @@ pub use open::{
     store::{Store, nonce, touch},
 };
 pub use posts::{
-    account, author_hosts, export, fetched_history, find, history, instance,
+    account, author_hosts, export, fetched_history, find, history, index_pending, instance,
     instance::Instance,
-    instance_info, instance_removal, known_instances, reference, timeline,
+    instance_info, instance_removal, known_instances, reference, text_rebuild, timeline,
     timeline::visible::{is_visible, seen_since, seen_since_each, visible},
 };
 pub use quota::{credential, look_up_ability};

@@ -1,6 +1,8 @@
 //! Stores, sources and feeds for tests.
 #![allow(clippy::expect_used)]
 
+mod index_watch;
+mod post_texts;
 pub mod statements;
 
 use std::fmt::Display;
@@ -12,7 +14,7 @@ use driftline_core::{
     answer::{Abilities, AnswerHeaders, Event, Failure, FailureKind, Listed, LookUp, Page},
     api::Api,
     names::audience::Audience,
-    post::{Author, Post, PostHashes},
+    post::{Author, Post},
     refresh::Policy,
     source_kind::SourceKind,
     timeline::{
@@ -23,6 +25,8 @@ use driftline_core::{
 };
 pub use driftline_db::testing::is_distributed;
 use driftline_db::testing::{Fresh, databases};
+pub use index_watch::IndexWatch;
+pub use post_texts::check_post_texts;
 
 use crate::{
     CommitEvents, CommitLookUp, CommitPage, CommitSummary, GoneProof, ReceivedEvent, SecretUrl,
@@ -207,8 +211,9 @@ pub fn headers(now_ms: i64) -> AnswerHeaders {
     }
 }
 
-/// A function that hashes a post by its fields and its JSON, like the crate that reads the JSON.
-pub type HashPost = fn(&Post) -> PostHashes;
+/// A function that gives a post the hashes and the text that follow from its fields and its JSON,
+/// like the crate that reads the JSON.
+pub type ReadPost = fn(&mut Post);
 
 /// A source and the state of the worker that reads it.
 #[derive(Debug)]
@@ -217,8 +222,8 @@ pub struct Feed {
     pub store: Store,
     /// The source.
     pub source: SourceKey,
-    /// The hash function for each committed post.
-    pub hash: HashPost,
+    /// The function that completes each committed post.
+    pub read_post: ReadPost,
     /// The machine of the last commit.
     pub machine: Machine,
     /// The source's settings.
@@ -237,22 +242,22 @@ pub struct Feed {
 
 impl Feed {
     /// A source that is read for the first time: its first page is history.
-    pub fn new(store: &Store, name: &str, hash: HashPost) -> Feed {
+    pub fn new(store: &Store, name: &str, read_post: ReadPost) -> Feed {
         let new = new_source(name);
         let source = store
             .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, START_MS))
             .expect("a write")
             .expect("a source");
-        Feed::of(store, source, hash)
+        Feed::of(store, source, read_post)
     }
 
     /// A source that already exists.
-    pub fn of(store: &Store, source: SourceKey, hash: HashPost) -> Feed {
+    pub fn of(store: &Store, source: SourceKey, read_post: ReadPost) -> Feed {
         let machine = store.read_blocking(move |tx| machine::load(tx, source));
         Feed {
             store: store.clone(),
             source,
-            hash,
+            read_post,
             machine: machine.expect("a machine"),
             settings: settings(),
             fence: None,
@@ -264,8 +269,8 @@ impl Feed {
     }
 
     /// A source that began empty, and so is readable.
-    pub fn readable(store: &Store, name: &str, hash: HashPost) -> Feed {
-        let mut feed = Feed::new(store, name, hash);
+    pub fn readable(store: &Store, name: &str, read_post: ReadPost) -> Feed {
+        let mut feed = Feed::new(store, name, read_post);
         feed.poll(Vec::new());
         feed
     }
@@ -314,7 +319,7 @@ impl Feed {
         let (machine, settings) = (self.machine.clone(), self.settings.clone());
         let (request, claims) = (request.clone(), self.claims.clone());
         for listed in &mut page.listed {
-            self.add_hashes(&mut listed.post);
+            (self.read_post)(&mut listed.post);
         }
         move |tx| {
             let commit = CommitPage {
@@ -337,7 +342,7 @@ impl Feed {
     /// Commits the look-up of a post.
     pub fn look_up(&mut self, id: &str, mut look_up: LookUp) -> CommitSummary {
         if let LookUp::Found(post) = &mut look_up {
-            self.add_hashes(post);
+            (self.read_post)(post);
         }
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let (machine, id) = (self.machine.clone(), UpstreamId::from(id));
@@ -403,11 +408,6 @@ impl Feed {
             let page = page(answer(&request), self.now_ms);
             self.commit(&request, page).expect("a commit");
         }
-    }
-
-    /// Adds the hashes that reading its JSON would give, after any change by a test.
-    fn add_hashes(&self, post: &mut Post) {
-        post.hashes = (self.hash)(post);
     }
 
     /// The next due request except polls. With `settling`, looks come early.
@@ -499,7 +499,7 @@ impl Feed {
         let (source, fence, now_ms) = (self.source, self.fence, self.now_ms);
         let arrived = |mut event| {
             if let Event::Posted(post) | Event::Edited(post) = &mut event {
-                self.add_hashes(post);
+                (self.read_post)(post);
             }
             ReceivedEvent {
                 event,
@@ -527,7 +527,7 @@ impl Feed {
         let held = |posts: Vec<Post>| {
             let mut page = page(posts, now_ms);
             for listed in &mut page.listed {
-                self.add_hashes(&mut listed.post);
+                (self.read_post)(&mut listed.post);
             }
             let reading = Reading::check(&mut page, Some(SCHEME), &self.settings);
             Arc::new(PageCommit {

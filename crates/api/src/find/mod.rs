@@ -7,8 +7,8 @@ use std::sync::Arc;
 use driftline_core::{
     names::acct::AcctKey,
     predicate::{
-        Acct, IdMask, LimitError, Matcher, NameContext, ParseError, Predicate, Term, Tree, Usage,
-        UsageError, Word, WordMatch, Folding,
+        Acct, Folding, IdMask, LimitError, Matcher, NameContext, ParseError, Predicate,
+        Proposition, Term, Tree, Usage, UsageError, Word, WordMatch,
     },
 };
 use driftline_store::{
@@ -80,8 +80,8 @@ impl Search {
     /// # Errors
     /// [`SearchError::Limit`] if the text is too long.
     pub(crate) fn for_text(text: &str) -> Result<Search, SearchError> {
-        let word = Word::new(text, WordMatch::Folded).map(Term::Word);
-        let tree = Tree::atom(word.map_or_else(|_| Default::default(), Into::into));
+        let word = Word::new(text, WordMatch::Folded).ok().map(Term::Word);
+        let tree = Tree::Atom(word.map(Proposition::from).unwrap_or_default());
         Search::new(Predicate::new(tree, Folding::NEWEST)?)
     }
 
@@ -110,7 +110,9 @@ impl Search {
         let by_author = Tree::atom(Term::Author(IdMask { acct, id }));
         let tree = Tree::And(Box::new(by_author), Box::new(self.predicate.tree().clone()));
         let predicate = Predicate::new(tree, self.predicate.folding());
-        Ok(predicate.ok().and_then(|predicate| Search::new(predicate).ok()))
+        Ok(predicate
+            .ok()
+            .and_then(|predicate| Search::new(predicate).ok()))
     }
 
     /// The predicate.

@@ -38,7 +38,9 @@ impl<'s> Selection<'s> {
         Ok(Selection {
             matcher: &search.matcher,
             readable,
-            origins: origins.map(|instance| (instance.id, instance.origin)).collect(),
+            origins: origins
+                .map(|instance| (instance.id, instance.origin))
+                .collect(),
             hidden: hidden.read(tx)?,
             followed: followed.into_iter().map(|row| row.other).collect(),
         })
@@ -62,7 +64,10 @@ impl Pick for Selection<'_> {
             let named = post.account.and_then(|author| nicknames.get(&author));
             entries.extend(named.into_iter().flatten().map(String::as_str));
             let mut traits = stated.traits.clone();
-            if post.account.is_some_and(|author| self.followed.contains(&author)) {
+            if post
+                .account
+                .is_some_and(|author| self.followed.contains(&author))
+            {
                 traits.push(PostTrait::Followed);
             }
             let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();

@@ -18,12 +18,12 @@ pub(crate) mod entities;
 pub(crate) mod filters;
 pub(crate) mod instance;
 mod notifications;
-mod page;
-mod page_query;
+pub(crate) mod page;
+pub(crate) mod page_query;
 mod search;
 mod statuses;
 pub(crate) mod streaming;
-mod timelines;
+pub(crate) mod timelines;
 mod values;
 mod view;
 

@@ -128,9 +128,21 @@ async fn search(
     }
     if is_of("statuses") && !text.is_empty() {
         let range = Range {
-            max: query.max_id.as_deref().map(|id| bound("max_id", id)).transpose()?.flatten(),
-            min: query.min_id.as_deref().map(|id| bound("min_id", id)).transpose()?.flatten(),
-            limit: u16::try_from(offset + limit).unwrap_or(u16::MAX).min(MAX_STATUSES),
+            max: query
+                .max_id
+                .as_deref()
+                .map(|id| bound("max_id", id))
+                .transpose()?
+                .flatten(),
+            min: query
+                .min_id
+                .as_deref()
+                .map(|id| bound("min_id", id))
+                .transpose()?
+                .flatten(),
+            limit: u16::try_from(offset + limit)
+                .unwrap_or(u16::MAX)
+                .min(MAX_STATUSES),
             ..Range::default()
         };
         let posts = statuses(&reader, text, query.account_id.as_deref(), range).await?;
@@ -159,7 +171,9 @@ async fn statuses(
     range: Range,
 ) -> ApiResult<Vec<TimelinePost>> {
     let search = Search::parse(text, reader).await;
-    let mut search = search.or_else(|_| Search::for_text(text)).map_err(bad_query)?;
+    let mut search = search
+        .or_else(|_| Search::for_text(text))
+        .map_err(bad_query)?;
     if let Some(id) = account {
         let id: AccountId = id
             .parse()

@@ -10,7 +10,11 @@ use crate::{
     App,
     auth::{MayRead, needs},
     find::{Search, bad_query},
-    mastodon::{entities::Status, page::Page, page_query::{PageParams, PageQuery}},
+    mastodon::{
+        entities::Status,
+        page::Page,
+        page_query::{PageParams, PageQuery},
+    },
     transport::{ApiResult, Problem},
 };
 

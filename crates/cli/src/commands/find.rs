@@ -73,11 +73,18 @@ impl Find {
                 vec![
                     format!("predicate  {}", plan.predicate),
                     format!("look-up    {}", plan.lookup),
-                    format!("waiting    {} for the index", shown::count(plan.waiting.into(), "post")),
+                    format!(
+                        "waiting    {} for the index",
+                        shown::count(plan.waiting.into(), "post")
+                    ),
                 ]
             });
         }
-        let mut left = if self.all || self.count { u64::MAX } else { self.limit };
+        let mut left = if self.all || self.count {
+            u64::MAX
+        } else {
+            self.limit
+        };
         let (mut below, mut count) = (None, 0);
         let mut printer = Printer::new(json, self.csv)?;
         while left > 0 {
@@ -162,11 +169,17 @@ impl Printer {
 }
 
 fn lines(post: &FoundPost) -> [String; 2] {
-    let created = post.created_at_ms.map_or_else(|| "-".to_owned(), shown::time);
+    let created = post
+        .created_at_ms
+        .map_or_else(|| "-".to_owned(), shown::time);
     let text: Vec<&str> = post.text.split_whitespace().collect();
     let url = post.url.as_deref().or(post.uri.as_deref()).unwrap_or("-");
     [
-        format!("{created}  @{}  {}", shown::plain(&post.author), shown::plain(url)),
+        format!(
+            "{created}  @{}  {}",
+            shown::plain(&post.author),
+            shown::plain(url)
+        ),
         format!("    {}", shown::beginning(&shown::plain(&text.join(" ")))),
     ]
 }
@@ -179,6 +192,13 @@ fn broken(error: &csv::Error) -> CliError {
 }
 
 const COLUMNS: [&str; 8] = [
-    "id", "uri", "url", "instance", "author", "created_at", "visibility", "text",
+    "id",
+    "uri",
+    "url",
+    "instance",
+    "author",
+    "created_at",
+    "visibility",
+    "text",
 ];
 const PORTION: u16 = 200;

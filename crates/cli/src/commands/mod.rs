@@ -11,6 +11,7 @@ pub mod export;
 pub mod find;
 pub mod history;
 pub mod id;
+pub mod index;
 pub mod instance;
 pub mod man;
 pub mod migrate;

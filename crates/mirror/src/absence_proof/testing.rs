@@ -89,7 +89,7 @@ impl World {
                     Ok::<_, driftline_store::StoreError>((source, credential))
                 })
                 .unwrap();
-            let mut feed = Feed::of(&store, source, |_| PostHashes::default());
+            let mut feed = Feed::of(&store, source, |post| post.hashes = PostHashes::default());
             feed.now_ms = now_ms();
             feed.poll(posts);
             (store, source, credential)
@@ -120,7 +120,9 @@ impl World {
             let source = store
                 .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1))
                 .unwrap();
-            let mut feed = Feed::of(&store, source.unwrap(), |_| PostHashes::default());
+            let mut feed = Feed::of(&store, source.unwrap(), |post| {
+                post.hashes = PostHashes::default()
+            });
             feed.now_ms = now_ms();
             feed.poll(posts);
         });

@@ -28,7 +28,9 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
     let mut posts: Vec<TimelinePost> = Vec::new();
     let is_last = loop {
         let search = Arc::clone(&search);
-        let part = host.store.read(move |tx| search.stretch(tx, &range, viewer, now_ms()));
+        let part = host
+            .store
+            .read(move |tx| search.stretch(tx, &range, viewer, now_ms()));
         let part = part.await?;
         posts.extend(part.posts);
         match part.rest {
@@ -73,11 +75,7 @@ pub(super) async fn explain(host: &Host, request: ExplainFind) -> Result<FindPla
     })
 }
 
-async fn prepared(
-    host: &Host,
-    query: &str,
-    source: Option<&str>,
-) -> Result<Search, CommandError> {
+async fn prepared(host: &Host, query: &str, source: Option<&str>) -> Result<Search, CommandError> {
     let viewer = host.account.as_ref().map(ToString::to_string);
     let names = NameContext {
         origin: "",

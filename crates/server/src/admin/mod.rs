@@ -11,6 +11,7 @@ mod feed;
 mod find;
 mod growth;
 mod host;
+mod index_rebuild;
 mod instance_removal;
 mod instances;
 mod look_up_plan;
@@ -102,6 +103,8 @@ commands! {
     "status": ShowStatus => MirrorStatus, status::show;
     "space": ShowSpace => StoreSpace, space::show;
     "compact": Compact => Compacted, space::compact;
+    "index_plan": PlanIndexRebuild => IndexPlan, index_rebuild::plan;
+    "index_rebuild": RebuildIndex => IndexPortion, index_rebuild::rebuild_next;
     "node_list": ListNodes => Vec<NodeRow>, nodes::list;
     "node_drain": DrainNode => DrainedNode, nodes::drain;
     "credential_add": AddCredential => AddedCredential, credentials::add;

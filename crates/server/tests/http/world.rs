@@ -13,7 +13,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_db::testing::Fresh;
-use driftline_mastodon::post_hashes;
+use driftline_mastodon::{post_hashes, text_of_json};
 use driftline_mirror::SourceHealth;
 use driftline_server::testing::{OPERATOR_TOKEN, Served, app};
 use driftline_sim::{SimAuthor, Status};
@@ -90,12 +90,12 @@ impl World {
 
     /// A source that is being read for the first time.
     pub(crate) async fn new_feed(&self, name: &str) -> Feed {
-        Feed(testing::Feed::new(&self.store, name, post_hashes))
+        Feed(testing::Feed::new(&self.store, name, read_post))
     }
 
     /// A source that is there already.
     pub(crate) fn feed_of(&self, source: SourceKey) -> Feed {
-        Feed(testing::Feed::of(&self.store, source, post_hashes))
+        Feed(testing::Feed::of(&self.store, source, read_post))
     }
 
     pub(crate) async fn answer(&self, path: &str) -> Response {
@@ -146,6 +146,12 @@ impl World {
     pub(crate) async fn close(&self) {
         self.store.close().await;
     }
+}
+
+/// Gives a post what reading its JSON would give.
+pub(crate) fn read_post(post: &mut Post) {
+    post.hashes = post_hashes(post);
+    post.text = text_of_json(&post.raw);
 }
 
 /// What a poller does for one source.

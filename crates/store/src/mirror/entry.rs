@@ -261,7 +261,7 @@ pub(crate) fn of_posts(
 /// The written part of an entry that follows from its post.
 pub(crate) struct EntryState {
     pub(crate) id: i64,
-    post_id: i64,
+    pub(crate) post_id: i64,
     usn: i64,
     content_hash: i64,
     gone: bool,
@@ -350,6 +350,13 @@ pub(crate) struct Change {
     pub(crate) is_of_counts: bool,
 }
 
+impl Change {
+    /// The post, if the entry moves to another ID.
+    pub(crate) fn moved_post(&self) -> Option<i64> {
+        (self.id != self.new.id).then_some(self.new.post_id)
+    }
+}
+
 impl KnownEntry {
     /// True if its post has returned, so that it moves to a new ID, because readers have passed its
     /// old one.
@@ -393,7 +400,7 @@ pub(crate) fn change(
     changes: &[Change],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
-    let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.id != c.new.id);
+    let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.moved_post().is_some());
     tx.execute_many_later(
         "update entry set usn = r.usn, change_usn = coalesce(r.change_usn, entry.change_usn),
              content_hash = r.content_hash, gone = r.gone,

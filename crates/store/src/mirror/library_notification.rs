@@ -9,7 +9,7 @@ use crate::{
     error::StoreError,
     id_types::{LocalId, SourceKey, from_sql, sql},
     new_ids::NewIds,
-    posts::{content_scope::ReadableScopes, instance, post},
+    posts::{content_scope::ReadableScopes, index_pending, instance, post},
     refresh::OutboxItem,
 };
 
@@ -67,6 +67,8 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
     }
     let ids = new_ids.take(tx, held.instance_id, now_ms)?;
     entry::change(tx, held.key, &changes, &ids)?;
+    let moved = changes.iter().filter_map(entry::Change::moved_post);
+    index_pending::add(tx, held.instance_id, moved, &ids)?;
     entry::leave_as_before(tx, held.key, &left)?;
     held.library.save(tx)?;
     Ok((changes.len() + left.len()) as u64)

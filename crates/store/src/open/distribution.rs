@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 58] = [
+pub const PLACEMENTS: [(&str, Placement); 60] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -34,6 +34,8 @@ pub const PLACEMENTS: [(&str, Placement); 58] = [
     ("object_uri", WithInstance("instance_id")),
     ("scoped_content", WithInstance("instance_id")),
     ("post_history", WithInstance("instance_id")),
+    ("post_text", WithInstance("instance_id")),
+    ("index_pending", WithInstance("instance_id")),
     ("count_history", WithInstance("instance_id")),
     ("account", WithInstance("instance_id")),
     ("account_profile", WithInstance("instance_id")),

@@ -2,9 +2,13 @@
 
 use driftline_db::{Column, DbError, Tx};
 
-use crate::{posts::object_uri, refresh};
+use crate::{
+    new_ids::TakenIds,
+    posts::{index_pending, object_uri},
+    refresh,
+};
 
-/// Removes posts with their names, states and histories. Their IDs are never given again: the
+/// Removes posts with their names, states, histories and texts. Their IDs are never given again: the
 /// caller must change the rows of `entry_alias` that name the posts. The instance must be held.
 pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Result<u64, DbError> {
     let column = || Column::i64(post_ids.iter().copied());
@@ -30,9 +34,11 @@ pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Res
         "delete from scoped_content where post_id {in $1} and instance_id = $2",
         "delete from count_history where post_id {in $1} and instance_id = $2",
         "delete from post_history where post_id {in $1} and instance_id = $2",
+        "delete from post_text where post_id {in $1} and instance_id = $2",
     ] {
         tx.execute(sql, &[&column(), &instance_id])?;
     }
+    index_pending::add(tx, instance_id, post_ids.iter().copied(), &TakenIds::NONE)?;
     // An alias without a post prevents an ID from being given again.
     tx.execute_many(
         "insert into entry_alias (id, instance_id, post_id)

@@ -22,12 +22,13 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{LocalId, sql},
-    new_ids::NewIds,
+    new_ids::{NewIds, TakenIds},
     open::store::Store,
     posts::{
         history::{self, EndedBy},
-        instance,
+        index_pending, instance,
         post::{self, PostVersion},
+        post_text::{self, VersionText},
         reference, scoped_content,
     },
 };
@@ -435,6 +436,11 @@ impl<'a> Changes<'a> {
                 Column::i64(self.deleted.iter().map(|(_, at_ms)| *at_ms)),
             ],
         )?;
+        let texts: Vec<VersionText<'_>> = self.versions.iter().map(VersionText::from).collect();
+        post_text::store(tx, instance_id, &texts, &TakenIds::NONE)?;
+        let changed = [edited, deleted].concat();
+        post_text::remove_unused(tx, instance_id, &changed)?;
+        index_pending::add(tx, instance_id, changed, &TakenIds::NONE)?;
         pending_lookup::give_up(tx, instance_id, &self.given_up)?;
         self.refreshed.write(tx, instance_id, save.now_ms)?;
         // The following locks the clock if it gives an ID.

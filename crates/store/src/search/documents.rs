@@ -10,57 +10,48 @@ use super::{
     groups::{Group, Key, groups},
     readers,
 };
-use crate::error::StoreError;
+use crate::{
+    error::StoreError,
+    id_types::InstanceId,
+    posts::index_pending::{forget_indexed, unindexed},
+};
 
 /// The root for writes to the index. One process at a time writes to it.
 pub const fn root() -> Root {
     Root::row("index_state", "one", 1)
 }
 
-/// Writes the documents of at most `limit` of the posts that the index has still to read, the
-/// longest waiting first. Returns the number of these posts. Must be written below [`root`].
+/// Writes the documents of at most `limit` of the posts that the index has still to read. Returns
+/// the number of these posts. Must be written below [`root`].
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn index_pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
-    let changed = waiting(tx, limit)?;
+    let changed = unindexed(tx, limit)?;
     if changed.is_empty() {
         return Ok(0);
     }
-    // They are removed before their posts are read. A commit that changes one of these posts
-    // afterwards waits for this transaction, and adds the post again.
-    for (instance_id, posts) in by_instance(changed.iter().copied()) {
-        tx.execute(
-            "delete from index_pending where instance_id = $1 and post_id {in $2}",
-            &[&instance_id, &Column::i64(posts)],
-        )?;
-    }
-    let groups = groups(tx, &changed)?;
+    let keys: Vec<Key> = changed.iter().map(Key::from).collect();
+    let groups = groups(tx, &keys)?;
     let documents = documents(tx, &groups)?;
-    let posts = groups.iter().flat_map(|group| &group.posts).map(|post| Key {
-        post_id: post.id,
-        instance_id: post.instance_id,
-    });
-    for (instance_id, posts) in by_instance(changed.iter().copied().chain(posts)) {
+    let posts = groups
+        .iter()
+        .flat_map(|group| &group.posts)
+        .map(|post| Key {
+            post_id: post.id,
+            instance_id: post.instance_id,
+        });
+    for (instance_id, posts) in by_instance(keys.iter().copied().chain(posts)) {
         let posts: Vec<i64> = posts.into_iter().collect();
         driftline_index::remove(tx, instance_id, &posts)?;
     }
     driftline_index::write(tx, &documents)?;
+    let instances: HashSet<InstanceId> = changed.iter().map(|post| post.instance).collect();
+    for instance in instances {
+        // A post that has changed meanwhile stays.
+        forget_indexed(tx, instance, &changed)?;
+    }
     Ok(u32::try_from(changed.len()).unwrap_or(u32::MAX))
-}
-
-/// The posts that the index has still to read, the longest waiting first.
-pub(super) fn waiting(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<Key>, DbError> {
-    tx.query(
-        "select post_id, instance_id from index_pending order by since_ms, post_id limit $1",
-        &[&limit],
-        |row| {
-            Ok(Key {
-                post_id: row.i64("post_id")?,
-                instance_id: row.i64("instance_id")?,
-            })
-        },
-    )
 }
 
 fn by_instance(posts: impl Iterator<Item = Key>) -> HashMap<i64, HashSet<i64>> {
@@ -112,7 +103,9 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
 
 fn terms_of_text(text: &str) -> HashSet<Term> {
     let form = index_form(text);
-    bigrams(&form).map(|(first, second)| Term::bigram(first, second)).collect()
+    bigrams(&form)
+        .map(|(first, second)| Term::bigram(first, second))
+        .collect()
 }
 
 /// The texts of all versions of the groups' posts that somebody may be shown, by the posts' IDs.
@@ -121,7 +114,10 @@ fn texts(tx: &mut Tx<'_>, groups: &[Group]) -> Result<HashMap<i64, Vec<String>>,
     let instances: HashSet<i64> = posts().map(|post| post.instance_id).collect();
     let rows = tx.query(
         "select post_id, text from post_text where post_id {in $1} and instance_id {in $2}",
-        &[&Column::i64(posts().map(|post| post.id)), &Column::i64(instances)],
+        &[
+            &Column::i64(posts().map(|post| post.id)),
+            &Column::i64(instances),
+        ],
         |row| Ok((row.i64("post_id")?, row.text("text")?)),
     )?;
     let mut texts: HashMap<i64, Vec<String>> = HashMap::new();

@@ -6,11 +6,18 @@ use driftline_core::predicate::{Matcher, PostFacts, Predicate, Term, Tree, Word}
 use driftline_db::Tx;
 use driftline_index::{TermQuery, plan, planned_words};
 
-use super::{documents, groups::groups, nicknames::accounts_named, readers};
+use super::{
+    groups::{Key, groups},
+    nicknames::accounts_named,
+    readers,
+};
 use crate::{
     error::StoreError,
     id_types::sql,
-    posts::timeline::{self, Picks, Place, Range, SearchPlaces, Stretch},
+    posts::{
+        index_pending::unindexed,
+        timeline::{self, Picks, Place, Range, SearchPlaces, Stretch},
+    },
     reservation::Bound,
     viewer::ReadableSources,
 };
@@ -93,7 +100,8 @@ pub fn pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
 
 /// The places of the posts that the index has still to read, and of their copies.
 fn waiting_places(tx: &mut Tx<'_>) -> Result<Vec<Place>, StoreError> {
-    let posts = documents::waiting(tx, MAX_WAITING)?;
+    let posts = unindexed(tx, MAX_WAITING)?;
+    let posts: Vec<Key> = posts.iter().map(Key::from).collect();
     let groups = groups(tx, &posts)?;
     let places = groups.into_iter().flat_map(|group| group.places);
     let places = places.map(|place| Place {

@@ -14,7 +14,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::sql,
-    posts::{instance, object_uri},
+    posts::{index_pending::UnindexedPost, instance, object_uri},
 };
 
 /// A post and its copies.
@@ -65,6 +65,15 @@ pub(super) struct Key {
     pub(super) instance_id: i64,
 }
 
+impl From<&UnindexedPost> for Key {
+    fn from(post: &UnindexedPost) -> Key {
+        Key {
+            post_id: sql(post.post),
+            instance_id: sql(post.instance),
+        }
+    }
+}
+
 /// The groups of these posts, each post in one group. Posts that are not stored any more are in
 /// none.
 pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, StoreError> {
@@ -79,7 +88,10 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
     let mut found = read(tx, posts, &origins)?;
     if origins.len() > 1 {
         let known: HashSet<i64> = found.iter().map(|post| post.id).collect();
-        let mut names: Vec<UriKey> = found.iter().filter_map(|post| post.uri_key.clone()).collect();
+        let mut names: Vec<UriKey> = found
+            .iter()
+            .filter_map(|post| post.uri_key.clone())
+            .collect();
         names.sort_unstable();
         names.dedup();
         let instance_ids: Vec<i64> = origins.keys().copied().collect();
@@ -97,18 +109,22 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
     let mut by_post: HashMap<i64, usize> = HashMap::new();
     for post in found {
         let named = post.uri_key.clone();
-        let index = named.map_or(groups.len(), |key| *by_name.entry(key).or_insert(groups.len()));
+        let index = named.map_or(groups.len(), |key| {
+            *by_name.entry(key).or_insert(groups.len())
+        });
         if index == groups.len() {
             groups.push(Group::default());
         }
         by_post.insert(post.id, index);
         let group = &mut groups[index];
-        group.places.extend(post.public_place.map(|place| GroupPlace {
-            place,
-            post_id: post.id,
-            instance_id: post.instance_id,
-            entry: None,
-        }));
+        group
+            .places
+            .extend(post.public_place.map(|place| GroupPlace {
+                place,
+                post_id: post.id,
+                instance_id: post.instance_id,
+                entry: None,
+            }));
         group.posts.push(post);
     }
     for entry in entries {

@@ -75,7 +75,9 @@ pub fn accounts_named(
 /// other servers.
 fn columns(readable: &ReadableSources) -> [Column<'static>; 3] {
     let sources = readable.all();
-    let vouching = sources.iter().filter(|source: &&ReadableSource| !source.is_published());
+    let vouching = sources
+        .iter()
+        .filter(|source: &&ReadableSource| !source.is_published());
     [
         Column::i64(sources.iter().map(|source| sql(source.key.id))),
         Column::i64(sources.iter().map(|source| source.key.instance_id())),

@@ -7,10 +7,7 @@
 use driftline_core::post::Visibility;
 use driftline_index::{Term, TermQuery};
 
-use crate::{
-    id_types::sql,
-    viewer::{ReadableSource, ReadableSources},
-};
+use crate::{id_types::sql, viewer::ReadableSources};
 
 /// The query for the places that a viewer may be shown.
 pub(super) fn query(readable: &ReadableSources) -> TermQuery {
@@ -33,7 +30,10 @@ pub(super) fn terms(source_id: i64, narrowness: i64, is_claimed: bool) -> Vec<Te
         }
         for is_published in [false, true] {
             if !(is_published && is_claimed) {
-                terms.push(Term::source(source_id, kind(shows.narrowness(), is_published)));
+                terms.push(Term::source(
+                    source_id,
+                    kind(shows.narrowness(), is_published),
+                ));
             }
         }
     }
@@ -41,7 +41,7 @@ pub(super) fn terms(source_id: i64, narrowness: i64, is_claimed: bool) -> Vec<Te
 }
 
 /// A number for readers who see posts up to a visibility. Other accounts' readers of a published
-/// source see no claimed posts: [`ReadableSource::shows_post`].
+/// source see no claimed posts: see `ReadableSource::shows_post`.
 fn kind(shows: i64, is_published: bool) -> u8 {
     let shows = u8::try_from(shows).unwrap_or(0);
     2 * shows + u8::from(is_published)
@@ -49,15 +49,13 @@ fn kind(shows: i64, is_published: bool) -> u8 {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::names::audience::Audience;
-
     use super::*;
     use crate::{
         id_types::{InstanceId, SourceId, SourceKey},
-        viewer::SourceOwner,
+        viewer::{ReadableSource, SourceOwner},
     };
 
-    /// Compares the terms with the decision of [`ReadableSource::shows_post`].
+    /// Compares the terms with the decision of `ReadableSource::shows_post`.
     #[test]
     fn a_place_has_the_terms_of_those_who_are_shown_its_post() {
         for (shows, is_public, is_of) in [
@@ -87,6 +85,5 @@ mod tests {
                 }
             }
         }
-        let _ = Audience::Public;
     }
 }

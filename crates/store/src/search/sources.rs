@@ -53,7 +53,10 @@ pub fn sources(
         Ok((row.i64("source_id")?, row.i64("post_id")?, shown))
     };
     let mut found = Vec::new();
-    for which in ["e.id {in $1} and e.post_id = e.id", "e.post_id {in $1} and e.id <> e.post_id"] {
+    for which in [
+        "e.id {in $1} and e.post_id = e.id",
+        "e.post_id {in $1} and e.id <> e.post_id",
+    ] {
         found.extend(tx.query(&select(which), &[&ids, &instances, &of_sources], row)?);
     }
     let mut by_place: HashMap<LocalId, Vec<String>> = HashMap::new();

@@ -12,11 +12,13 @@ use driftline_core::{
 use driftline_store::{
     LocalId, Owner, Store, change_feed,
     source::LastPosts,
-    timeline::{self, Range, TimelinePost, Viewer},
+    timeline::{self, HomeRule, Range, TimelinePost, Viewer},
+    viewer::ReadableSources,
 };
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
+use crate::search;
 use crate::world::{ANN, BOB, START_MS, World, names, on_both, page, post, with};
 
 on_both!(
@@ -401,6 +403,31 @@ impl Case {
         self.audiences[source].shows(viewer.reader(self.owners[source]))
     }
 
+    /// Searches find what a timeline of all sources has, at its places and with its copies.
+    fn check_searches(&mut self, store: &Store) {
+        search::index(store, self.rng.random_range(0..12));
+        for viewer in VIEWERS {
+            let viewer = viewer();
+            let all = self.worlds[0].read(move |tx| {
+                let readable = ReadableSources::load(tx, viewer)?;
+                let takes = HomeRule {
+                    sources: readable.keys().iter().map(|source| source.id).collect(),
+                    authors: Vec::new(),
+                };
+                timeline::home(tx, &ALL, &readable, &takes, None)
+            });
+            for word in ["sim.example", "other.example", "example"] {
+                let mut expected = all.posts.clone();
+                expected.retain(|post| post.raw.contains(word));
+                assert_eq!(
+                    search::find(store, word, ALL, viewer),
+                    expected,
+                    "{viewer:?} {word}"
+                );
+            }
+        }
+    }
+
     /// What a viewer's public timeline has, and which instance's copy of each it shows.
     fn expected(&self, viewer: Viewer) -> HashMap<String, usize> {
         let mut expected = HashMap::new();
@@ -521,6 +548,7 @@ fn places_last_and_hidden_posts_stay_hidden() {
             for _ in 0..25 {
                 let step = case.step();
                 case.check(&step);
+                case.check_searches(store);
             }
             for world in &case.worlds {
                 world.remove(LastPosts::Remove);

@@ -113,7 +113,7 @@ fn an_instance_is_forgotten_with_all_that_hangs_from_it(store: &Store) {
     assert_eq!(given, []);
 }
 
-const TABLES: [&str; 20] = [
+const TABLES: [&str; 21] = [
     "account",
     "claim_lease",
     "count_history",
@@ -130,6 +130,7 @@ const TABLES: [&str; 20] = [
     "outbox",
     "pending_lookup",
     "post",
+    "post_text",
     "quarantine",
     "quota",
     "schedule",

@@ -6,16 +6,16 @@ use driftline_core::{
     names::audience::Audience,
     post::{Post, Visibility},
 };
-use driftline_mastodon::post_hashes;
+use driftline_mastodon::{post_hashes, text_of_json};
 pub(crate) use driftline_store::Store;
 pub(crate) use driftline_store::testing::{
-    EVERYTHING, START_MS, headers, names, new_source, newest_page, on_both, open, page, post,
-    posts, settings,
+    EVERYTHING, START_MS, headers, names, new_source, newest_page, open, page, post, posts,
+    settings,
 };
 use driftline_store::{
     LocalAccountId, Owner, Root, SourceKey, StoreError, Tx, local_ids,
     source::{self, LastPosts, NewSource, Removed},
-    testing::Feed,
+    testing::{self, Feed, check_post_texts},
     timeline::{self, HomeRule, Range, Stretch, Viewer},
     viewer::ReadableSources,
 };
@@ -34,6 +34,14 @@ pub(crate) fn home_of(
 /// Accounts that no other test data uses.
 pub(crate) const ANN: LocalAccountId = LocalAccountId::new(1 << 50);
 pub(crate) const BOB: LocalAccountId = LocalAccountId::new(2 << 50);
+
+/// [`testing::on_both`], with the law of searchable texts after each test.
+pub(crate) fn on_both(test: impl Fn(&Store)) {
+    testing::on_both(|store| {
+        test(store);
+        check_post_texts(store, text_of_json);
+    });
+}
 
 /// Adds a source.
 pub(crate) fn add_source(store: &Store, new: NewSource) -> SourceKey {
@@ -72,17 +80,17 @@ pub(crate) struct World(Feed);
 impl World {
     /// [`Feed::new`].
     pub(crate) fn new(store: &Store, name: &str) -> World {
-        World(Feed::new(store, name, post_hashes))
+        World(Feed::new(store, name, read_post))
     }
 
     /// [`Feed::of`].
     pub(crate) fn of(store: &Store, source: SourceKey) -> World {
-        World(Feed::of(store, source, post_hashes))
+        World(Feed::of(store, source, read_post))
     }
 
     /// [`Feed::readable`].
     pub(crate) fn readable(store: &Store, name: &str) -> World {
-        World(Feed::readable(store, name, post_hashes))
+        World(Feed::readable(store, name, read_post))
     }
 
     /// A new source of an owner, for an audience.
@@ -144,6 +152,11 @@ pub(crate) fn with(visibility: Visibility, post: Post) -> Post {
 
 /// The post as reading its JSON would give it, whatever a test has changed.
 pub(crate) fn hashed(mut post: Post) -> Post {
-    post.hashes = post_hashes(&post);
+    read_post(&mut post);
     post
+}
+
+fn read_post(post: &mut Post) {
+    post.hashes = post_hashes(post);
+    post.text = text_of_json(&post.raw);
 }

@@ -1,6 +1,6 @@
 //! Timelines, the lists that some of them show, and how far they were read.
 
-pub(super) mod hidden_posts;
+pub(crate) mod hidden_posts;
 pub(super) mod home;
 pub(super) mod list_timeline;
 pub(super) mod lists;

@@ -3,7 +3,6 @@
 use driftline_api::people::SignUpMode;
 use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_db::testing::Fresh;
-use driftline_mastodon::post_hashes;
 use driftline_store::{
     LocalAccountId, Owner, local_ids,
     source::{self, NewSource},
@@ -15,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     people::{OOB, Registered, people_world_on},
-    world::{TOKEN, World, parsed, post_of, status, with_token},
+    world::{TOKEN, World, parsed, post_of, read_post, status, with_token},
 };
 
 use super::operation::Operation;
@@ -200,7 +199,7 @@ async fn private_post(world: &World, ann: LocalAccountId) -> Vec<String> {
     let add = move |tx: &mut driftline_store::Tx<'_>| source::add(tx, &new, testing::START_MS);
     let key = world.store.write(local_ids::root(), add).await;
     let key = key.unwrap().unwrap();
-    let mut feed = testing::Feed::of(&world.store, key, post_hashes);
+    let mut feed = testing::Feed::of(&world.store, key, read_post);
     feed.poll(Vec::new());
     let mut raw: serde_json::Value = serde_json::from_str(&status(6).to_post().raw).unwrap();
     raw["content"] = json!(SECRET);

@@ -1,7 +1,7 @@
 //! Tombstones: deleted posts are kept, but no longer shown.
 
 use driftline_core::{clock::is_older, upstream_id::UpstreamId};
-use driftline_db::Tx;
+use driftline_db::{DbError, Tx};
 
 use crate::{
     error::StoreError,
@@ -10,7 +10,7 @@ use crate::{
     posts::{
         content_scope::ContentScope,
         history::{self, EndedBy},
-        instance, post, scoped_content,
+        index_pending, instance, post, post_text, scoped_content,
     },
     text::without_nul,
 };
@@ -52,6 +52,7 @@ pub(crate) fn take_in(
         absence::end(tx, source, &ids, gone.received_at_ms)?;
         let of = (source.instance_id, source.scope);
         scoped_content::end(tx, of, &[known.id], gone.keep, gone.now_ms)?;
+        record(tx, source.instance_id, known.id)?;
         return Ok(ids.len() as u64);
     }
     if !known.is_gone() {
@@ -79,6 +80,7 @@ pub(crate) fn take_in(
         } else {
             history::erase(tx, source.instance_id, &[known.id])?;
         }
+        record(tx, source.instance_id, known.id)?;
         known.deleted_at_ms = Some(gone.received_at_ms);
     }
     let changes: Vec<entry::Change> = entry::of_posts(tx, source.key, &[known.id])?
@@ -88,4 +90,10 @@ pub(crate) fn take_in(
         .collect();
     entry::change(tx, source.key, &changes, &TakenIds::NONE)?;
     Ok(changes.len() as u64)
+}
+
+/// Removes the texts of the content that a post has lost, and lets the search index know of it.
+fn record(tx: &mut Tx<'_>, instance_id: i64, post_id: i64) -> Result<(), DbError> {
+    post_text::remove_unused(tx, instance_id, &[post_id])?;
+    index_pending::add(tx, instance_id, [post_id], &TakenIds::NONE)
 }

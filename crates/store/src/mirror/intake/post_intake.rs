@@ -24,7 +24,9 @@ use crate::{
         account_profile::{self, StoredProfiles},
         content_scope::ContentScope,
         history::{self, EndedBy},
+        index_pending,
         post::{self, PostVersion, PublishedPost},
+        post_text::{self, VersionText},
         reference::NewReferences,
         scoped_content::{self, shows_same_posts},
     },
@@ -124,6 +126,28 @@ struct IntakeChanges<'a> {
     changed_entries: Vec<entry::Change>,
     /// Entries whose hash has an earlier form, with the hash of their version in the present form.
     entry_hashes: Vec<(i64, i64)>,
+}
+
+impl<'a> IntakeChanges<'a> {
+    /// All versions to write.
+    fn versions(&self) -> impl Iterator<Item = &PostVersion<'a>> {
+        self.new_posts.iter().chain(self.replaced_versions())
+    }
+
+    /// The versions that take the place of others, or that a narrower scope was shown.
+    fn replaced_versions(&self) -> impl Iterator<Item = &PostVersion<'a>> {
+        self.replaced_posts.iter().chain(&self.scoped_posts)
+    }
+
+    /// The posts that the search index must read again: those with new versions, and those with new
+    /// entries or entries that move.
+    fn posts_to_index(&self) -> impl Iterator<Item = i64> {
+        let new = self.new_entries.iter().map(|new| new.state.post_id);
+        let moved = self.changed_entries.iter();
+        let moved = moved.filter_map(entry::Change::moved_post);
+        let replaced = self.replaced_versions().map(|version| version.id);
+        new.chain(moved).chain(replaced)
+    }
 }
 
 /// A post with the changes collected so far.
@@ -432,21 +456,18 @@ impl<'a> Intake<'_, 'a> {
         } = self.context;
         let (source, mut changes, mut references) = (self.source, self.changes, self.references);
         let instance_id = source.instance_id;
-        let versions = || {
-            let new = changes.new_posts.iter();
-            new.chain(&changes.replaced_posts)
-                .chain(&changes.scoped_posts)
-        };
         let mut accounts = account::StoredIds::default();
         if !changes.authors.is_empty() {
-            let named = versions().flat_map(|version| &version.post.references.accounts);
+            let named = changes.versions();
+            let named = named.flat_map(|version| &version.post.references.accounts);
             let authors = changes.authors.iter().copied();
             accounts = account::store(tx, instance_id, known, authors.clone(), named)?;
             account_profile::store(tx, source.key, profiles, &accounts, authors, now_ms)?;
             for version in &changes.new_posts {
                 references.arrives(version);
             }
-            for id in versions().flat_map(|version| &version.post.references.posts) {
+            let named = changes.versions();
+            for id in named.flat_map(|version| &version.post.references.posts) {
                 let id = without_nul(id.as_str());
                 references.name(&id, self.posts.get(&*id).map(|post| &post.known));
             }
@@ -492,6 +513,11 @@ impl<'a> Intake<'_, 'a> {
         entry::insert(tx, source.key, now_ms, &changes.new_entries, &ids)?;
         entry::change(tx, source.key, &changes.changed_entries, &ids)?;
         entry::set_hashes(tx, source.key, &changes.entry_hashes)?;
+        let texts: Vec<VersionText<'_>> = changes.versions().map(VersionText::from).collect();
+        post_text::store(tx, instance_id, &texts, &ids)?;
+        let replaced: Vec<i64> = changes.replaced_versions().map(|of| of.id).collect();
+        post_text::remove_unused(tx, instance_id, &replaced)?;
+        index_pending::add(tx, instance_id, changes.posts_to_index(), &ids)?;
         Ok(self.summary)
     }
 }

@@ -13,7 +13,8 @@ use crate::{
         source::set,
         source_removal::{next_posts, no_longer_public},
     },
-    posts::{instance, post, scoped_content, timeline::came},
+    new_ids::TakenIds,
+    posts::{index_pending, instance, post, post_text, scoped_content, timeline::came},
 };
 
 /// Lets others read a source, or ends that. Its public posts enter the world's public timeline at
@@ -47,11 +48,13 @@ pub fn set_audience(
             true => scoped_content::widen(tx, source, &ids, scopes)?,
             false => scoped_content::release(tx, held.instance_id, &ids, (scopes.0, None))?,
         }
+        post_text::remove_unused(tx, held.instance_id, &ids)?;
         match (was_public, is_public) {
             (false, true) => publish(tx, &held, (above, after))?,
             (true, false) => hide(tx, &held, &ids)?,
             _ => {}
         }
+        index_pending::add(tx, held.instance_id, ids, &TakenIds::NONE)?;
     }
 }
 

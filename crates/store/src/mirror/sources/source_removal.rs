@@ -10,7 +10,8 @@ use crate::{
     id_types::{SourceKey, from_sql},
     library,
     mirror::machine::LockedSource,
-    posts::{instance, post, post_removal, scoped_content},
+    new_ids::TakenIds,
+    posts::{index_pending, instance, post, post_removal, post_text, scoped_content},
     refresh,
     sharing::change,
     viewer::Owner,
@@ -83,6 +84,8 @@ pub fn remove(
         hand_over(tx, &held, &new_owners)?;
         let stay: Vec<i64> = new_owners.keys().copied().collect();
         scoped_content::release(tx, held.instance_id, &stay, (held.scope, Some(held.id)))?;
+        post_text::remove_unused(tx, held.instance_id, &stay)?;
+        index_pending::add(tx, held.instance_id, ids.iter().copied(), &TakenIds::NONE)?;
         if held.is_public() {
             let hidden = no_longer_public(tx, &held, &stay)?;
             post::withdraw(tx, held.instance_id, &hidden)?;

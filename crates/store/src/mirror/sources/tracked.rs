@@ -24,7 +24,7 @@ use crate::{
     new_ids::TakenIds,
     posts::{
         content_scope::ReadableScopes,
-        instance,
+        index_pending, instance,
         post::{self, PublishedPost},
         timeline::visible::visible,
     },
@@ -172,6 +172,8 @@ fn adopt(
     let ids = &TakenIds::NONE;
     post::publish(tx, held.instance_id, &published(held, &new, &missing), ids)?;
     entry::insert(tx, held.key, now_ms, &new, ids)?;
+    let adopted = new.iter().map(|new| new.state.post_id);
+    index_pending::add(tx, held.instance_id, adopted, ids)?;
     Ok(held.library.save(tx)?)
 }
 

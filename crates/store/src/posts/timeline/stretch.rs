@@ -68,7 +68,9 @@ pub(super) fn read(
         let Some(last) = places.last() else { break };
         window = window.beyond(last.id);
         let at_places = AtPlaces::load(tx, &places, rule)?;
-        let mut shown = places.iter().filter_map(|place| at_places.at(place).transpose());
+        let mut shown = places
+            .iter()
+            .filter_map(|place| at_places.at(place).transpose());
         while posts.len() < limit {
             let next = shown.by_ref().take(limit - posts.len());
             let next: Vec<TimelinePost> = next.collect::<Result<_, _>>()?;

@@ -1,0 +1,318 @@
+//! Searches find what a viewer may read and nothing else, at the viewer's places, whether the index has read it or
+//! not. `audiences.rs` checks that for random sources, audiences, copies and deletions.
+
+use std::collections::HashSet;
+
+use driftline_core::{
+    answer::LookUp,
+    names::audience::Audience,
+    post::Post,
+    predicate::{Matcher, NameContext, PostFacts, Predicate},
+};
+use driftline_mastodon::StatedFacts;
+use driftline_store::{
+    LocalId, Owner, Store, search,
+    source::LastPosts,
+    timeline::{Range, Stretch, TimelinePost, Viewer},
+    viewer::ReadableSources,
+};
+use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
+use rand_chacha::ChaCha8Rng;
+
+use crate::{
+    audiences::ALL,
+    world::{ANN, BOB, World, names, on_both, post, read, write},
+};
+
+on_both!(
+    words_of_all_scripts_are_found,
+    changes_are_found_before_and_after_the_index_reads_them,
+    hidden_posts_change_no_answer_and_no_cursor,
+    an_author_is_found_by_the_nickname_that_the_viewer_may_read,
+    pages_up_and_down_lose_and_repeat_nothing,
+);
+
+/// Reads at most `limit` of the posts that wait for the index.
+pub(crate) fn index(store: &Store, limit: u32) -> u32 {
+    write(store, search::root(), move |tx| {
+        search::index_pending(tx, limit)
+    })
+}
+
+/// The posts that a query finds for a viewer.
+pub(crate) fn find(store: &Store, query: &str, range: Range, viewer: Viewer) -> Vec<TimelinePost> {
+    let part = stretch(store, query, range, viewer);
+    assert_eq!(part.rest, None, "{query}");
+    part.posts
+}
+
+fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch {
+    let names = NameContext {
+        origin: "",
+        viewer: None,
+    };
+    let predicate = Predicate::parse(query, &names).expect("a predicate");
+    let matcher = Matcher::new(&predicate);
+    read(store, move |tx| {
+        let readable = ReadableSources::load(tx, viewer)?;
+        // Nicknames are read by the caller.
+        let picks = |post: &TimelinePost| {
+            let stated = StatedFacts::read(&post.raw, "https://sim.example");
+            let entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
+            matcher.matches(&PostFacts {
+                nickname: Some("Ann of the cats"),
+                entries: &entries,
+                ..PostFacts::bare(1, "ann@sim.example")
+            })
+        };
+        search::find(tx, &range, &readable, &predicate, &picks)
+    })
+}
+
+fn found(store: &Store, query: &str) -> Vec<String> {
+    let posts = find(store, query, ALL, Viewer::Operator).into_iter();
+    posts.map(|post| post.upstream_id).collect()
+}
+
+fn text(id: u64, html: &str) -> Post {
+    let mut shown = post(id, "");
+    shown.raw = serde_json::json!({ "id": id.to_string(), "content": html }).to_string();
+    shown
+}
+
+/// A reader of texts that shares no code with the index: its own folding of Latin letters and kana is enough for the
+/// words below.
+fn contains(text: &str, word: &str) -> bool {
+    let fold = |text: &str| -> String {
+        let lower = text.to_lowercase().chars().collect::<Vec<_>>();
+        let is_katakana = |c: &char| ('ァ'..='ヶ').contains(c);
+        let kana = |c: char| match is_katakana(&c) {
+            true => char::from_u32(c as u32 - 0x60).expect("hiragana"),
+            false => c,
+        };
+        lower.into_iter().map(kana).collect()
+    };
+    fold(text).contains(&fold(word))
+}
+
+const TEXTS: [&str; 16] = [
+    "地震が起きた",
+    "昨日の地震と津波",
+    "津波の心配はありません",
+    "ネコとねこ",
+    "子猫",
+    "เมื่อวานแผ่นดินไหว",
+    "地震 earthquake 100%",
+    "100_000 under_score",
+    "it's \"quoted\" 'text'",
+    "🐈‍⬛ and 👩‍👩‍👧",
+    "Straße STRASSE",
+    "中文新闻地震",
+    "a",
+    "ab",
+    "aba bab",
+    "%_%",
+];
+
+fn words_of_all_scripts_are_found(store: &Store) {
+    let mut world = World::readable(store, "home");
+    let posts = TEXTS.iter().enumerate().rev();
+    world.poll(
+        posts
+            .map(|(at, words)| text(at as u64 + 1, words))
+            .collect(),
+    );
+    let words = [
+        "地震",
+        "津波",
+        "ねこ",
+        "ネコ",
+        "猫",
+        "แผ่นดินไหว",
+        "100%",
+        "under_",
+        "\"quoted",
+        "'text'",
+        "🐈‍⬛",
+        "👩",
+        "aba",
+        "a",
+        "ab",
+        "%_",
+        "_",
+        "新闻",
+        "震",
+        "earthquake",
+        "missing",
+    ];
+    for limit in [0, 5, 100] {
+        index(store, limit);
+        for word in words {
+            let expected = (1..).zip(TEXTS).filter(|(_, text)| contains(text, word));
+            let mut expected: Vec<String> = expected.map(|(id, _)| id.to_string()).collect();
+            expected.reverse();
+            let query = format!("\"{}\"", word.replace('"', "\\\""));
+            assert_eq!(found(store, &query), expected, "{word} after {limit}");
+        }
+    }
+    assert_eq!(
+        found(store, "(地震 OR 津波) -earthquake"),
+        ["12", "3", "2", "1"]
+    );
+    assert_eq!(found(store, "地震 津波"), ["2"]);
+    assert_eq!(found(store, "strasse"), ["11"]);
+    assert_eq!(found(store, "-a -地震"), found(store, "-(a OR 地震)"));
+}
+
+fn changes_are_found_before_and_after_the_index_reads_them(store: &Store) {
+    let mut world = World::readable(store, "home");
+    world.poll(vec![text(2, "a dog"), text(1, "a cat")]);
+    for is_read in [false, true] {
+        if is_read {
+            assert_eq!(index(store, 100), 2);
+            assert_eq!(index(store, 100), 0);
+        }
+        assert_eq!(found(store, "cat"), ["1"]);
+    }
+    world.now_ms += 1_000;
+    let edited = Post {
+        edited_at_ms: Some(world.now_ms),
+        ..text(1, "a horse")
+    };
+    world.poll(vec![text(2, "a dog"), edited]);
+    for is_read in [false, true] {
+        if is_read {
+            index(store, 100);
+        }
+        assert_eq!(found(store, "cat"), [""; 0]);
+        assert_eq!(found(store, "horse"), ["1"]);
+    }
+    world.look_up("2", LookUp::Gone);
+    for is_read in [false, true] {
+        if is_read {
+            index(store, 100);
+        }
+        assert_eq!(found(store, "dog"), [""; 0]);
+    }
+    world.remove(LastPosts::Remove);
+    index(store, 100);
+    let left = read(store, |tx| {
+        Ok(tx.query("select place from indexed_place", &[], |row| {
+            row.i64("place")
+        })?)
+    });
+    assert!(left.is_empty(), "{left:?}");
+}
+
+/// The same searches with no hidden hits and with many.
+fn hidden_posts_change_no_answer_and_no_cursor(store: &Store) {
+    let mut home = World::owned(store, "home", Owner::Operator, Audience::Public);
+    home.poll((1..=9).rev().map(|id| text(id * 1_000, "a cat")).collect());
+    index(store, 1_000);
+    let few = Range { limit: 4, ..ALL };
+    let viewers = [Viewer::Anonymous, Viewer::Account(BOB), Viewer::Operator];
+    let all = || {
+        viewers.map(|viewer| {
+            let down = stretch(store, "cat", few, viewer);
+            let up = Range {
+                min: Some(LocalId::new(0)),
+                ..few
+            };
+            (down, stretch(store, "cat", up, viewer))
+        })
+    };
+    let before = all();
+    let hidden = World::owned(store, "hidden", Owner::Account(ANN), Audience::Private);
+    let mut hidden = hidden;
+    for page in 0..75 {
+        let ids = (20_000 + page * 40..20_000 + page * 40 + 40).rev();
+        hidden.poll(ids.map(|id| text(id, "a cat")).collect());
+    }
+    assert_eq!(all(), before);
+    while index(store, 500) > 0 {}
+    assert_eq!(all(), before);
+    assert_eq!(find(store, "cat", ALL, Viewer::Account(ANN)).len(), 1_000);
+}
+
+fn an_author_is_found_by_the_nickname_that_the_viewer_may_read(store: &Store) {
+    let mut world = World::owned(store, "anns", Owner::Account(ANN), Audience::Private);
+    let mut by_ann = text(1, "a dog");
+    by_ann.author.acct = "ann".to_owned();
+    by_ann.author.display_name = "Ann of the cats".to_owned();
+    world.poll(vec![by_ann]);
+    index(store, 100);
+    assert_eq!(
+        names(&find(store, "cats", ALL, Viewer::Account(ANN))),
+        ["1"]
+    );
+    assert_eq!(find(store, "cats", ALL, Viewer::Account(BOB)), []);
+}
+
+fn pages_up_and_down_lose_and_repeat_nothing(store: &Store) {
+    let mut rng = ChaCha8Rng::seed_from_u64(1);
+    let mut world = World::readable(store, "home");
+    let mut cats: HashSet<String> = HashSet::new();
+    let mut next = 1;
+    let (mut seen, mut cursor) = (HashSet::new(), None);
+    for _ in 0..30 {
+        let ids: Vec<u64> = (next..next + rng.random_range(1..6)).collect();
+        next += ids.len() as u64;
+        let posts = ids.iter().rev().map(|id| {
+            let animal = ["cat", "dog"].choose(&mut rng).expect("one");
+            if *animal == "cat" && cursor.is_none() {
+                cats.insert(id.to_string());
+            }
+            text(*id, &format!("a {animal}"))
+        });
+        let posts: Vec<Post> = posts.collect();
+        world.poll(posts);
+        index(store, rng.random_range(0..8));
+        if rng.random_bool(0.5) {
+            continue;
+        }
+        // What came after the pass began stands above it.
+        let range = Range {
+            max: cursor,
+            limit: 3,
+            ..ALL
+        };
+        let page = find(store, "cat", range, Viewer::Operator);
+        for post in &page {
+            assert!(
+                seen.insert(post.upstream_id.clone()),
+                "{} twice",
+                post.upstream_id
+            );
+        }
+        cursor = page.last().map(|post| post.id).or(cursor);
+    }
+    loop {
+        let range = Range {
+            max: cursor,
+            limit: 3,
+            ..ALL
+        };
+        let page = find(store, "cat", range, Viewer::Operator);
+        if page.is_empty() {
+            break;
+        }
+        cursor = page.last().map(|post| post.id);
+        seen.extend(page.into_iter().map(|post| post.upstream_id));
+    }
+    assert!(cats.is_subset(&seen), "{cats:?} {seen:?}");
+    // Upward from below everything.
+    let (mut upward, mut above) = (Vec::new(), LocalId::new(0));
+    loop {
+        let range = Range {
+            min: Some(above),
+            limit: 3,
+            ..ALL
+        };
+        let page = find(store, "cat", range, Viewer::Operator);
+        let Some(newest) = page.first() else { break };
+        above = newest.id;
+        upward.extend(page.into_iter().rev().map(|post| post.upstream_id));
+    }
+    upward.reverse();
+    assert_eq!(upward, found(store, "cat"));
+}
