@@ -14,6 +14,7 @@ pub mod feed;
 pub mod filter_matcher;
 pub mod names;
 pub mod post;
+pub mod predicate;
 pub mod quota;
 pub mod refresh;
 pub mod rng;
