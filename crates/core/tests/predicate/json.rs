@@ -94,7 +94,7 @@ fn what_is_no_predicate_is_rejected_with_a_reason() {
             "expected an account",
         ),
         (json!({"mentions": "me"}), "expected an account"),
-        (json!({"match_word": ""}), "expected a text"),
+        (json!({"match_word": ""}), "a word must not be empty"),
         (
             json!({"match_word": {"folded": "a", "whole": "b"}}),
             "expected a text",

@@ -154,7 +154,7 @@ fn an_error_names_its_column_in_characters() {
         ("猫 (", 3, ParseProblem::UnclosedParenthesis),
         ("猫 ((犬)", 3, ParseProblem::UnclosedParenthesis),
         ("猫 {犬", 3, ParseProblem::UnclosedBrace),
-        ("猫 犬)", 5, unopened(')')),
+        ("猫 犬)", 4, unopened(')')),
         ("(猫 犬})", 5, unopened('}')),
         ("）", 1, unopened('）')),
         ("猫 ()", 3, ParseProblem::EmptyParentheses),
