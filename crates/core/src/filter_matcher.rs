@@ -5,130 +5,49 @@
 //! word character at an end that is itself one. Scripts without spaces between words have no word
 //! characters here, so 猫 matches in 子猫が and `rust` in Rustで.
 
-use aho_corasick::{AhoCorasick, MatchKind};
-use caseless::Caseless as _;
-use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
+use crate::predicate::{Folding, Word, WordMatch, WordSet, WordSetBuilder};
 
 /// A compiled set of keywords.
 #[derive(Debug, Clone, Default)]
 pub struct FilterMatcher {
-    /// `None` if there are no keywords.
-    automaton: Option<AhoCorasick>,
-    patterns: Vec<Pattern>,
-}
-
-/// A keyword in the automaton.
-#[derive(Debug, Clone, Copy)]
-struct Pattern {
-    /// The index of its keyword.
-    keyword: usize,
-    /// True if no word character may stand before it, and after it.
-    is_bounded: (bool, bool),
+    words: WordSet,
+    /// The number of each keyword's word; `None` for an empty keyword.
+    numbers: Vec<Option<usize>>,
 }
 
 impl FilterMatcher {
     /// Compiles keywords, each with true if it must be a whole word. An empty keyword matches
     /// nothing.
     pub fn new<'k>(keywords: impl IntoIterator<Item = (&'k str, bool)>) -> Self {
-        let (mut patterns, mut texts) = (Vec::new(), Vec::new());
-        for (keyword, (text, whole_word)) in keywords.into_iter().enumerate() {
-            let text = folded(text);
-            let (Some(first), Some(last)) = (text.chars().next(), text.chars().next_back()) else {
-                continue;
+        let mut words = WordSetBuilder::default();
+        let numbers = keywords.into_iter().map(|(text, whole_word)| {
+            let matching = match whole_word {
+                true => WordMatch::Whole,
+                false => WordMatch::Folded,
             };
-            patterns.push(Pattern {
-                keyword,
-                is_bounded: (
-                    whole_word && is_of_word(first),
-                    whole_word && is_of_word(last),
-                ),
-            });
-            texts.push(text);
-        }
-        let mut builder = AhoCorasick::builder();
-        builder.match_kind(MatchKind::Standard);
-        // It fails only above 2^31 states.
-        let automaton = builder.build(&texts).ok().filter(|_| !texts.is_empty());
+            let word = Word::new(text, matching).ok()?;
+            Some(words.add(&word, Folding::Case))
+        });
+        let numbers = numbers.collect();
         Self {
-            automaton,
-            patterns,
+            words: words.build(),
+            numbers,
         }
     }
 
     /// True if there are no keywords.
     pub fn is_empty(&self) -> bool {
-        self.automaton.is_none()
+        self.words.is_empty()
     }
 
     /// The indexes of the keywords that a text contains, in ascending order.
     pub fn matches(&self, text: &str) -> Vec<usize> {
-        let Some(automaton) = &self.automaton else {
-            return Vec::new();
-        };
-        let text = folded(text);
-        let mut found = Vec::new();
-        let mut is_found = vec![false; self.patterns.len()];
-        for place in automaton.find_overlapping_iter(&text) {
-            let index = place.pattern().as_usize();
-            if is_found[index] {
-                continue;
-            }
-            let Pattern {
-                keyword,
-                is_bounded: (before, behind),
-            } = self.patterns[index];
-            let previous = text[..place.start()].chars().next_back();
-            let next = text[place.end()..].chars().next();
-            if before && previous.is_some_and(is_of_word) || behind && next.is_some_and(is_of_word)
-            {
-                continue;
-            }
-            is_found[index] = true;
-            found.push(keyword);
-            if found.len() == self.patterns.len() {
-                break;
-            }
-        }
-        found.sort_unstable();
-        found
+        let found = self.words.find(std::iter::once(text));
+        let keywords = self.numbers.iter().enumerate();
+        let matching = keywords.filter(|(_, number)| number.is_some_and(|n| found.contains(n)));
+        matching.map(|(keyword, _)| keyword).collect()
     }
 }
-
-/// The text in the form in which it is compared.
-fn folded(text: &str) -> String {
-    text.nfkd().default_case_fold().nfkc().collect()
-}
-
-/// True if a character belongs to a word of a script with spaces between words.
-fn is_of_word(of: char) -> bool {
-    (of.is_alphanumeric() || of == '_' || is_combining_mark(of)) && !is_unspaced(of)
-}
-
-/// True if a character belongs to a script without spaces between words.
-fn is_unspaced(of: char) -> bool {
-    UNSPACED
-        .iter()
-        .any(|(first, last)| (*first..=*last).contains(&of))
-}
-
-const UNSPACED: [(char, char); 12] = [
-    // Thai, Lao, Tibetan, Burmese, Khmer.
-    ('\u{0e00}', '\u{0fff}'),
-    ('\u{1000}', '\u{109f}'),
-    ('\u{1780}', '\u{17ff}'),
-    // 々 〆 〇.
-    ('\u{3005}', '\u{3007}'),
-    // Hiragana, Katakana, Bopomofo and their extensions.
-    ('\u{3040}', '\u{312f}'),
-    ('\u{31a0}', '\u{31ff}'),
-    // Han.
-    ('\u{3400}', '\u{4dbf}'),
-    ('\u{4e00}', '\u{9fff}'),
-    ('\u{f900}', '\u{faff}'),
-    ('\u{1aff0}', '\u{1b16f}'),
-    ('\u{20000}', '\u{2ffff}'),
-    ('\u{30000}', '\u{3ffff}'),
-];
 
 #[cfg(test)]
 mod tests {
@@ -202,9 +121,14 @@ mod tests {
         }
     }
 
+    /// The word characters among those of the random texts.
+    fn is_of_word(c: char) -> bool {
+        (c.is_alphanumeric() || c == '_' || c == '\u{301}') && !"猫ネ".contains(c)
+    }
+
     /// Matches by a literal reading of the rules.
     fn naive(keyword: &str, whole_word: bool, text: &str) -> bool {
-        let (keyword, text) = (folded(keyword), folded(text));
+        let (keyword, text) = (Folding::Case.fold(keyword), Folding::Case.fold(text));
         let (keyword, text): (Vec<char>, Vec<char>) =
             (keyword.chars().collect(), text.chars().collect());
         if keyword.is_empty() {

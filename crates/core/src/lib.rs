@@ -15,6 +15,7 @@ pub mod filter_matcher;
 pub mod names;
 pub mod post;
 pub mod post_text;
+pub mod predicate;
 pub mod quota;
 pub mod refresh;
 pub mod rng;
