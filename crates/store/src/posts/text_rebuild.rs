@@ -62,7 +62,7 @@ pub fn next_portion(
     };
     let rows = tx.query(
         &format!(
-            "select p.id, p.instance_id, p.deleted_at_ms is null and {}
+            "select p.id, p.instance_id, p.raw is not null and {}
                  or exists (select 1 from scoped_content c where c.post_id = p.id
                      and c.instance_id = p.instance_id and {}) as is_outdated
              from post p where p.id > $1 order by p.id limit $3",
@@ -108,7 +108,7 @@ pub fn rebuild(
     // Versions with one hash have one text.
     let texts = tx.query(
         "select id, content_hash, raw from post
-         where id {in $1} and instance_id = $2 and deleted_at_ms is null and raw is not null
+         where id {in $1} and instance_id = $2 and raw is not null
          union all select post_id, content_hash, raw from scoped_content
          where post_id {in $1} and instance_id = $2",
         &[&Column::i64(ids.iter().copied()), &instance_id],

@@ -30,7 +30,7 @@ fn expected(
     extract: fn(&str) -> PostText,
 ) -> Result<BTreeMap<Key, PostText>, StoreError> {
     let versions = tx.query(
-        "select instance_id, id as post_id, content_hash, raw from post where deleted_at_ms is null
+        "select instance_id, id as post_id, content_hash, raw from post where raw is not null
          union all select instance_id, post_id, content_hash, raw from scoped_content",
         &[],
         |row| {

@@ -8,6 +8,7 @@ use driftline_store::{
     instance_removal::{self, Part, Step},
     known_instances, local_ids,
     source::LastPosts,
+    testing::IndexWatch,
 };
 
 use crate::world::{START_MS, World, names, posts, read, write};
@@ -83,10 +84,13 @@ fn an_instance_is_forgotten_with_all_that_hangs_from_it(store: &Store) {
     let gone = store.write_blocking(local_ids::root(), move |tx| credential::remove(tx, key));
     assert!(gone.expect("a removal"));
     assert!(!remove(store, instance), "it has posts");
+    let mut watch = IndexWatch::default();
+    watch.check(store);
     let mut removed = Vec::new();
     for part in [Part::Posts, Part::Accounts] {
         let mut after = String::new();
         while let Some(step) = remove_next(store, instance, part, &after) {
+            watch.check(store);
             removed.push(step.removed);
             after = step.after;
         }

@@ -349,8 +349,8 @@ impl Case {
                 let post = self.post();
                 let event = match self.rng.random_range(0..3) {
                     0 => Event::Deleted(id.as_str().into()),
-                    1 => Event::Edited(post),
-                    _ => Event::Posted(post),
+                    1 => Event::Edited(Box::new(post)),
+                    _ => Event::Posted(Box::new(post)),
                 };
                 self.worlds[at].stream(vec![event]);
             }

@@ -12,7 +12,7 @@ use driftline_store::{
     testing::SCHEME,
 };
 
-use crate::world::{START_MS, Store, World, names, newest_page, page, post, posts};
+use crate::world::{START_MS, Store, World, hashed, names, newest_page, page, post, posts};
 
 on_both!(
     an_unreadable_item_is_kept_once_and_the_page_stored,
@@ -249,7 +249,7 @@ fn a_new_version_reads_it_once_and_stores_it_as_if_shown_late(store: &Store) {
     let mut world = World::readable(store, "home");
     let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
     world.commit(&newest_page(), broken).expect("a commit");
-    let readable = || Ok((UpstreamId::from("2"), Some(post(2, "late"))));
+    let readable = || Ok((UpstreamId::from("2"), Some(hashed(post(2, "late")))));
     assert_eq!(retry(&world, &readable()).new, 0, "this version has tried");
     of_another_version(&world);
     retry(&world, &Err("still not".to_owned()));
@@ -274,7 +274,7 @@ fn a_version_read_late_replaces_none_that_is_newer(store: &Store) {
     world.commit(&newest_page(), broken).expect("a commit");
     // A look-up could read it.
     of_another_version(&world);
-    retry(&world, &Ok(("2".into(), Some(post(2, "text")))));
+    retry(&world, &Ok(("2".into(), Some(hashed(post(2, "text"))))));
     world.now_ms += 60_000;
     let broken = page_with(&world, [3, 1], at(Some("2"), b"{"));
     world.commit(&newest_page(), broken).expect("a commit");
@@ -282,7 +282,7 @@ fn a_version_read_late_replaces_none_that_is_newer(store: &Store) {
     let found = LookUp::Found(Box::new(post(2, "newest")));
     assert_eq!(world.look_up("2", found).edited, 1);
     of_another_version(&world);
-    let stored = retry(&world, &Ok(("2".into(), Some(post(2, "newer")))));
+    let stored = retry(&world, &Ok(("2".into(), Some(hashed(post(2, "newer"))))));
     assert_eq!((stored.new, stored.edited, kept(&world).len()), (0, 0, 0));
     let shown = world
         .timeline()
