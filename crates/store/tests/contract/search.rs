@@ -21,7 +21,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{
     audiences::ALL,
-    world::{ANN, BOB, World, names, on_both, post, read, write},
+    world::{ANN, BOB, World, names, post, read, write},
 };
 
 on_both!(
@@ -55,12 +55,14 @@ fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch 
     let matcher = Matcher::new(&predicate);
     read(store, move |tx| {
         let readable = ReadableSources::load(tx, viewer)?;
-        // Nicknames are read by the caller.
         let picks = |post: &TimelinePost| {
             let stated = StatedFacts::read(&post.raw, "https://sim.example");
             let entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
             matcher.matches(&PostFacts {
-                nickname: Some("Ann of the cats"),
+                // The caller reads nicknames. One author has one here.
+                nickname: post
+                    .account
+                    .and(NICKNAME.filter(|_| post.raw.contains(BY_ANN))),
                 entries: &entries,
                 ..PostFacts::bare(1, "ann@sim.example")
             })
@@ -94,6 +96,9 @@ fn contains(text: &str, word: &str) -> bool {
     };
     fold(text).contains(&fold(word))
 }
+
+const NICKNAME: Option<&str> = Some("Ann of the cats");
+const BY_ANN: &str = "by the one with a nickname";
 
 const TEXTS: [&str; 16] = [
     "地震が起きた",
@@ -236,9 +241,9 @@ fn hidden_posts_change_no_answer_and_no_cursor(store: &Store) {
 
 fn an_author_is_found_by_the_nickname_that_the_viewer_may_read(store: &Store) {
     let mut world = World::owned(store, "anns", Owner::Account(ANN), Audience::Private);
-    let mut by_ann = text(1, "a dog");
+    let mut by_ann = text(1, BY_ANN);
     by_ann.author.acct = "ann".to_owned();
-    by_ann.author.display_name = "Ann of the cats".to_owned();
+    by_ann.author.display_name = NICKNAME.unwrap_or_default().to_owned();
     world.poll(vec![by_ann]);
     index(store, 100);
     assert_eq!(
