@@ -37,6 +37,15 @@ pub enum StoreError {
         keys: usize,
     },
 
+    /// So many posts wait for the search index that a search cannot check all of them.
+    #[error(
+        "the search index is being made: more than {waiting} posts wait for it; try again later"
+    )]
+    IndexBehind {
+        /// The number of waiting posts that a search would check.
+        waiting: u32,
+    },
+
     /// A stored value that this version cannot read.
     #[error("the store holds {what} that cannot be read: {reason}")]
     Unreadable {

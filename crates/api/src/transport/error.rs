@@ -88,6 +88,9 @@ impl From<StoreError> for ApiError {
             let why = "A text must not hold the character U+0000 (%00)";
             return Self::BadParameter(why.to_owned());
         }
+        if let StoreError::IndexBehind { .. } = error {
+            return Self::Refused(error.to_string());
+        }
         tracing::error!(%error, "a request failed with a store error");
         Self::Internal
     }

@@ -12,13 +12,20 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 
 use super::{ExplainFind, FindPlan, FindPosts, FoundPost, FoundPosts, Host, readable};
+use crate::index_keeper::index_all;
 
 /// A portion of the posts.
 pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, CommandError> {
     let search = Arc::new(prepared(host, &request.query, request.source.as_deref()).await?);
     let viewer = host.viewer;
+    if host.process.is_none() {
+        // No server keeps the index. A search checks what is left, also in a store that is only read.
+        let (_stop, is_stopped) = watch::channel(false);
+        let _ = index_all(&host.store, &is_stopped).await;
+    }
     let mut range = Range {
         max: request.below,
         limit: request.limit.clamp(1, MAX_LIMIT),

@@ -27,7 +27,8 @@ use crate::{
 /// it.
 ///
 /// # Errors
-/// [`StoreError::Db`] if the database fails.
+/// [`StoreError::IndexBehind`] if too many posts wait for the index; [`StoreError::Db`] if the
+/// database fails.
 pub fn find(
     tx: &mut Tx<'_>,
     range: &Range,
@@ -100,7 +101,12 @@ pub fn pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
 
 /// The places of the posts that the index has still to read, and of their copies.
 fn waiting_places(tx: &mut Tx<'_>) -> Result<Vec<Place>, StoreError> {
-    let posts = unindexed(tx, MAX_WAITING)?;
+    let posts = unindexed(tx, MAX_WAITING + 1)?;
+    if posts.len() > MAX_WAITING as usize {
+        return Err(StoreError::IndexBehind {
+            waiting: MAX_WAITING,
+        });
+    }
     let posts: Vec<Key> = posts.iter().map(Key::from).collect();
     let groups = groups(tx, &posts)?;
     let places = groups.into_iter().flat_map(|group| group.places);
@@ -114,7 +120,7 @@ fn waiting_places(tx: &mut Tx<'_>) -> Result<Vec<Place>, StoreError> {
 }
 
 /// The number of posts without documents that a search reads.
-const MAX_WAITING: u32 = 2_000;
+const MAX_WAITING: u32 = 20_000;
 /// The number of authors by whose nicknames a word finds posts in the index. With more of them all
 /// posts are read.
 const MAX_NAMED: usize = 2_000;

@@ -1,0 +1,126 @@
+//! Searches by predicates, over HTTP.
+
+use driftline_core::names::audience::Audience;
+use reqwest::{StatusCode, Url};
+use serde_json::{Value, json};
+
+use crate::{
+    people::{Person, people_world},
+    world::{World, id, numbers, post_of, show},
+};
+
+fn path(route: &str, query: &str) -> String {
+    let mut url = Url::parse(&format!("http://a{route}")).unwrap();
+    url.query_pairs_mut().append_pair("q", query);
+    format!("{}?{}", url.path(), url.query().unwrap())
+}
+
+fn find(query: &str) -> String {
+    path("/api/driftline/v1/find", query)
+}
+
+fn written(n: u64, html: &str) -> Value {
+    json!({
+        "id": n.to_string(), "content": html, "visibility": "public", "language": "ja",
+        "created_at": "2026-02-03T04:05:06.000Z", "uri": format!("https://sim.example/{n}"),
+        "account": { "id": "7", "acct": "ann", "username": "ann", "display_name": "Cat lover" },
+        "tags": [{ "name": "Quake" }], "media_attachments": [], "favourites_count": n,
+    })
+}
+
+async fn filled(world: &World) {
+    let mut feed = world.feed("public").await;
+    let texts = [
+        "<p>地震です</p>",
+        "<p>津波の心配は<b>ありません</b></p>",
+        "<p>ネコ</p>",
+        "<p>a dog &amp; 地震</p>",
+    ];
+    let posts = (1..)
+        .zip(texts)
+        .map(|(n, text)| post_of(n, &written(n, text)));
+    feed.poll_posts(posts.collect()).await;
+    show(world, &feed, Audience::Public).await;
+}
+
+#[tokio::test]
+async fn predicates_find_posts_in_pages() {
+    let world = World::new().await;
+    filled(&world).await;
+    for (query, found) in [
+        ("地震", vec![4, 1]),
+        ("(地震 OR 津波) -dog", vec![2, 1]),
+        ("ねこ", vec![3]),
+        ("=ねこ", vec![]),
+        ("心配はありません", vec![2]),
+        ("tag:quake favourites:>2", vec![4, 3]),
+        (
+            "from:ann@sim.example lang:ja after:2026-02-02 地",
+            vec![4, 1],
+        ),
+        ("instance:other.example", vec![]),
+        ("\"cat LOVER\" is:reply", vec![]),
+        ("\"cat LOVER\"", vec![4, 3, 2, 1]),
+        ("source:public dog", vec![4]),
+    ] {
+        assert_eq!(numbers(&world.page(&find(query)).await), found, "{query}");
+    }
+    let first = world.page(&format!("{}&limit=1", find("地震"))).await;
+    let rest = world
+        .page(&format!("{}&max_id={}", find("地震"), id(&first[0])))
+        .await;
+    assert_eq!((numbers(&first), numbers(&rest)), (vec![4], vec![1]));
+    let up = world
+        .page(&format!("{}&limit=1&min_id=0", find("地震")))
+        .await;
+    assert_eq!(numbers(&up), [1]);
+}
+
+#[tokio::test]
+async fn an_error_names_its_column() {
+    let world = World::new().await;
+    for (query, column) in [("cat (dog", "5"), ("cat has:wings", "5"), ("-", "2")] {
+        let answer = world.answer(&find(query)).await;
+        assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{query}");
+        let error: Value = answer.json().await.unwrap();
+        let error = error["error"].as_str().unwrap();
+        assert!(
+            error.contains(&format!("column {column}")),
+            "{query}: {error}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn apps_find_posts_and_the_muted_are_left_out() {
+    let (world, _) = people_world(|_| {}).await;
+    filled(&world).await;
+    let ann = Person::new(&world, "searcher").await;
+    let statuses = |query: &str| format!("{}&type=statuses", path("/api/v2/search", query));
+    let found = ann.get(&statuses("地震")).await;
+    assert_eq!(numbers(found["statuses"].as_array().unwrap()), [4, 1]);
+    // What is no predicate is searched for as it is.
+    let found = ann.get(&statuses("(dog")).await;
+    assert_eq!(found["statuses"], json!([]));
+    let found = ann
+        .get(&format!("{}&limit=1&offset=1", statuses("地震")))
+        .await;
+    assert_eq!(numbers(found["statuses"].as_array().unwrap()), [1]);
+    let author = ann.look_up("ann@sim.example").await;
+    let of_author = format!("{}&account_id={author}", statuses("dog"));
+    let found = ann.get(&of_author).await;
+    assert_eq!(numbers(found["statuses"].as_array().unwrap()), [4]);
+    ann.post(&format!("/api/v1/accounts/{author}/mute")).await;
+    assert_eq!(ann.get(&of_author).await["statuses"], json!([]));
+}
+
+#[tokio::test]
+async fn private_posts_are_found_by_their_readers_alone() {
+    let world = World::of_strangers().await;
+    let mut feed = world.new_feed("private").await;
+    feed.poll_posts(vec![post_of(1, &written(1, "<p>地震</p>"))])
+        .await;
+    assert_eq!(numbers(&world.page(&find("地震")).await), [0; 0]);
+    show(&world, &feed, Audience::Public).await;
+    assert_eq!(numbers(&world.page(&find("地震")).await), [1]);
+}
