@@ -128,3 +128,58 @@ fn joined(parts: &[TermQuery], word: &str) -> Option<String> {
         false => Some(format!("({})", parts.join(word))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn term(number: u8) -> TermQuery {
+        TermQuery::Term(Term::author(i64::from(number)))
+    }
+
+    fn queries() -> impl Strategy<Value = TermQuery> {
+        let leaf = prop_oneof![Just(TermQuery::Any), (0..6_u8).prop_map(term)];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(TermQuery::All),
+                prop::collection::vec(inner, 0..4).prop_map(TermQuery::AnyOf),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn a_simplified_query_is_met_by_the_same_documents(
+            query in queries(),
+            numbers in prop::collection::vec(0..6_u8, 0..4),
+        ) {
+            let terms: Vec<Term> = numbers.iter().map(|n| Term::author(i64::from(*n))).collect();
+            let simplified = query.clone().simplified();
+            prop_assert_eq!(simplified.is_met_by(&terms), query.is_met_by(&terms));
+            prop_assert_eq!(simplified.clone().simplified(), simplified);
+        }
+    }
+
+    #[test]
+    fn a_query_is_written_for_both_databases() {
+        let [a, b, c] = [1, 2, 3].map(|n| Term::author(n).number());
+        let query = TermQuery::All(vec![
+            term(1),
+            TermQuery::AnyOf(vec![term(2), TermQuery::All(vec![term(3), term(1)])]),
+        ]);
+        assert_eq!(
+            query.fts5(),
+            Some(format!("({a} AND ({b} OR ({c} AND {a})))"))
+        );
+        let mut lists = Vec::new();
+        assert_eq!(
+            query.array_condition(4, &mut lists),
+            "(terms @> string_to_array($4, ' ')::int[] and (terms && string_to_array($5, ' ')::int[] or \
+             (terms @> string_to_array($6, ' ')::int[])))"
+        );
+        assert_eq!(lists, [a.to_string(), b.to_string(), format!("{c} {a}")]);
+        assert_eq!(TermQuery::AnyOf(Vec::new()).fts5(), None);
+    }
+}

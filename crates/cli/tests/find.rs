@@ -1,0 +1,77 @@
+//! `find` with the real binary: without a server, beside one, and into a pipe that closes.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use driftline_core::post::Post;
+use driftline_mastodon::{post_hashes, text_of_json};
+use driftline_store::{
+    Store, Target,
+    testing::{Feed, post},
+};
+use support::DataDir;
+
+const POSTS: u64 = 400;
+
+/// A store with posts about cats and dogs, which nothing has indexed.
+fn fill(data_dir: &DataDir) {
+    let added = ["source", "add", "http://127.0.0.1:1", "--no-check", "--name", "other"];
+    data_dir.json(&added);
+    data_dir.json(&["source", "pause", "other"]);
+    let path = data_dir.data().join("driftline.db");
+    let store = Store::open(Target::Sqlite { path }).unwrap();
+    let mut feed = Feed::readable(&store, "sim", read);
+    for page in (1..=POSTS).collect::<Vec<_>>().chunks(40) {
+        feed.poll(page.iter().rev().map(|id| animal(*id)).collect());
+    }
+    store.close_blocking();
+    data_dir.json(&["source", "pause", "sim"]);
+}
+
+fn animal(id: u64) -> Post {
+    let animal = if id % 4 == 0 { "cat \u{1b}[31m猫" } else { "dog" };
+    let raw = serde_json::json!({ "id": id.to_string(), "content": format!("<p>a {animal}, number {id}</p>") });
+    Post {
+        raw: raw.to_string(),
+        ..post(id, "")
+    }
+}
+
+fn read(post: &mut Post) {
+    post.hashes = post_hashes(post);
+    post.text = text_of_json(&post.raw);
+}
+
+#[test]
+fn posts_are_found_without_a_server_and_beside_one() {
+    let data_dir = DataDir::new();
+    fill(&data_dir);
+    let all = |args: &[&str]| {
+        let ran = data_dir.run(args);
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let check = || {
+        let text = all(&["find", "猫"]);
+        assert_eq!(text.lines().count(), 40, "{text}");
+        assert!(text.contains("number 400") && !text.contains('\u{1b}'), "{text}");
+        assert_eq!(all(&["find", "(cat OR dog) -猫", "--count"]), "300 posts\n");
+        let lines = all(&["find", "cat", "--all", "--json"]);
+        assert_eq!(lines.lines().count(), 100);
+        let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
+        assert!(first["text"].as_str().unwrap().ends_with("number 400"), "{first}");
+        let csv = all(&["find", "cat", "--csv", "--limit", "3"]);
+        assert!(csv.starts_with("id,uri,url,instance,author,created_at,visibility,text\n"), "{csv}");
+        assert_eq!(csv.lines().count(), 4);
+        assert_eq!(all(&["find", "cat", "--source", "sim", "--count"]), "100 posts\n");
+    };
+    check();
+    let plan = all(&["find", "-(dog XOR 猫)", "--explain"]);
+    assert!(plan.contains("0 posts for the index"), "{plan}");
+    let (mut server, _) = data_dir.serve(&[]);
+    check();
+    let wrong = data_dir.run(&["find", "cat (dog"]);
+    assert_eq!(wrong.status, 2, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("column 5"), "{}", wrong.stderr);
+    server.stop();
+}
