@@ -78,7 +78,7 @@ impl<'a> PostFacts<'a> {
     }
 
     /// Returns the entries in which words are searched.
-    pub(super) fn searched_entries(&self) -> impl Iterator<Item = &'a str> + Clone {
+    pub(super) fn searched_entries(&self) -> impl Iterator<Item = &'a str> {
         self.entries.iter().copied().chain(self.nickname)
     }
 

@@ -38,16 +38,40 @@ impl Folding {
     pub fn fold(self, text: &str) -> String {
         let mut folded = String::with_capacity(text.len());
         let mut rest = text;
-        while let Some((end, complex)) = first_complex(rest) {
-            folded.extend(rest[..end].chars().filter_map(|c| self.fold_simple(c)));
-            let mut after = rest[end..].char_indices();
-            let stop = after.find(|(at, c)| *at >= complex - end && simple_case(*c).is_some());
-            let stop = stop.map_or(rest.len(), |(at, _)| end + at);
-            self.fold_complex(&rest[end..stop], &mut folded);
-            rest = &rest[stop..];
+        while !rest.is_empty() {
+            let complex = &rest[self.fold_simple(rest, &mut folded)..];
+            let mut after = complex.char_indices().skip(1);
+            let end = after.find(|(_, c)| self.simple(*c).is_some());
+            let end = end.map_or(complex.len(), |(at, _)| at);
+            self.fold_complex(&complex[..end], &mut folded);
+            rest = &complex[end..];
         }
-        folded.extend(rest.chars().filter_map(|c| self.fold_simple(c)));
         folded
+    }
+
+    /// Appends the simple characters before the first complex one, except the last of them, which
+    /// may compose with the complex one. Returns the place of the rest.
+    fn fold_simple(self, text: &str, folded: &mut String) -> usize {
+        // Unchanged characters are copied together.
+        let (mut copied, mut last, mut before_last) = (0, 0, folded.len());
+        for (at, c) in text.char_indices() {
+            let Some(simple) = self.simple(c) else {
+                match text.get(copied..last) {
+                    Some(unchanged) => folded.push_str(unchanged),
+                    None => folded.truncate(before_last),
+                }
+                return last;
+            };
+            last = at;
+            if simple != c {
+                folded.push_str(&text[copied..at]);
+                before_last = folded.len();
+                folded.push(simple);
+                copied = at + c.len_utf8();
+            }
+        }
+        folded.push_str(&text[copied..]);
+        text.len()
     }
 
     fn fold_complex(self, text: &str, folded: &mut String) {
@@ -58,12 +82,44 @@ impl Folding {
         }
     }
 
-    fn fold_simple(self, simple: char) -> Option<char> {
-        let cased = simple_case(simple)?;
-        Some(match self {
-            Self::Case => cased,
-            Self::Kana => hiragana(cased),
-        })
+    /// The folded form of a simple character: one that folds to one character, and that never
+    /// composes with a character before it. Most texts consist of them, and are folded fast.
+    fn simple(self, c: char) -> Option<char> {
+        match c {
+            'A'..='Z' => Some(c.to_ascii_lowercase()),
+            '\0'..='\u{7f}' => Some(c),
+            // Hiragana, Han, Hangul.
+            '\u{3041}'..='\u{3096}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' => Some(c),
+            '\u{ac00}'..='\u{d7a3}' | '\u{309d}' | '\u{309e}' => Some(c),
+            // Katakana.
+            '\u{30a1}'..='\u{30f6}' | '\u{30fd}' | '\u{30fe}' if self == Self::Kana => {
+                Some(hiragana(c))
+            }
+            '\u{30a1}'..='\u{30f6}' | '\u{30fb}'..='\u{30fe}' => Some(c),
+            // Punctuation.
+            '\u{3001}' | '\u{3002}' | '\u{300c}'..='\u{300f}' => Some(c),
+            '\u{2013}'..='\u{2014}' | '\u{2018}'..='\u{201d}' => Some(c),
+            '\u{3000}' => Some(' '),
+            // Full-width ASCII.
+            '\u{ff01}'..='\u{ff5e}' => {
+                let ascii = char::from_u32(u32::from(c) - 0xfee0);
+                ascii.map(|ascii| ascii.to_ascii_lowercase())
+            }
+            // Latin, Greek, Cyrillic.
+            'à'..='ö' | 'ø'..='ÿ' | 'ά'..='ί' | 'α'..='ρ' | 'σ'..='ώ' | 'а'..='я' => {
+                Some(c)
+            }
+            'À'..='Ö' | 'Ø'..='Þ' | 'Α'..='Ρ' | 'Σ'..='Ω' | 'А'..='Я' => {
+                char::from_u32(u32::from(c) + 0x20)
+            }
+            // Thai.
+            '\u{e01}'..='\u{e32}' | '\u{e34}'..='\u{e37}' | '\u{e40}'..='\u{e47}' => Some(c),
+            // Emoji.
+            '\u{1f300}'..='\u{1f64f}' | '\u{1f680}'..='\u{1f6ff}' | '\u{1f900}'..='\u{1f9ff}' => {
+                Some(c)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -95,48 +151,6 @@ pub(super) fn hiragana(letter: char) -> char {
     }
 }
 
-/// The place of the first character that is not simple, after the place from which it must be
-/// folded: a simple character before it may compose with it.
-fn first_complex(text: &str) -> Option<(usize, usize)> {
-    let mut previous = 0;
-    for (at, c) in text.char_indices() {
-        if simple_case(c).is_none() {
-            return Some((previous, at));
-        }
-        previous = at;
-    }
-    None
-}
-
-/// The case-folded form of a simple character: one that folds to one character, and that never
-/// composes with a character before it. Most texts consist of them, and are folded fast.
-fn simple_case(c: char) -> Option<char> {
-    match c {
-        'A'..='Z' => Some(c.to_ascii_lowercase()),
-        '\0'..='\u{7f}' => Some(c),
-        // Cyrillic.
-        'А'..='Я' => char::from_u32(u32::from(c) + 0x20),
-        'а'..='я' => Some(c),
-        '\u{3000}' => Some(' '),
-        // Punctuation, hiragana, katakana.
-        '\u{3001}' | '\u{3002}' | '\u{300c}'..='\u{300f}' => Some(c),
-        '\u{3041}'..='\u{3096}' | '\u{309d}' | '\u{309e}' => Some(c),
-        '\u{30a1}'..='\u{30f6}' | '\u{30fb}'..='\u{30fe}' => Some(c),
-        // Han, Hangul.
-        '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}' | '\u{ac00}'..='\u{d7a3}' => Some(c),
-        // Full-width ASCII.
-        '\u{ff01}'..='\u{ff5e}' => {
-            let ascii = char::from_u32(u32::from(c) - 0xfee0);
-            ascii.map(|ascii| ascii.to_ascii_lowercase())
-        }
-        // Emoji.
-        '\u{1f300}'..='\u{1f64f}' | '\u{1f680}'..='\u{1f6ff}' | '\u{1f900}'..='\u{1f9ff}' => {
-            Some(c)
-        }
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use unicode_normalization::char::{canonical_combining_class, decompose_canonical};
@@ -151,12 +165,12 @@ mod tests {
 
     #[test]
     fn every_simple_character_is_folded_as_any_other() {
-        let simple = ('\0'..=char::MAX).filter(|c| simple_case(*c).is_some());
-        for c in simple {
-            assert_eq!(canonical_combining_class(c), 0, "{c:?}");
-            for folding in [Folding::Case, Folding::Kana] {
-                let fast = folding.fold_simple(c).map(String::from);
-                assert_eq!(fast, Some(slow(folding, &c.to_string())), "{c:?}");
+        for folding in [Folding::Case, Folding::Kana] {
+            for c in '\0'..=char::MAX {
+                if let Some(fast) = folding.simple(c) {
+                    assert_eq!(canonical_combining_class(c), 0, "{c:?}");
+                    assert_eq!(String::from(fast), slow(folding, &c.to_string()), "{c:?}");
+                }
             }
         }
     }
@@ -168,7 +182,7 @@ mod tests {
             decompose_canonical(c, |part| parts.push(part));
             let joined = parts.into_iter().skip(1);
             for part in joined {
-                assert_eq!(simple_case(part), None, "{c:?}");
+                assert_eq!(Folding::Case.simple(part), None, "{c:?}");
             }
         }
     }

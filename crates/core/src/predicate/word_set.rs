@@ -78,13 +78,13 @@ impl WordSet {
     }
 
     /// Finds the words that one of the entries contains.
-    pub fn find<'t>(&self, entries: impl Iterator<Item = &'t str> + Clone) -> FoundWords {
+    pub fn find<'t>(&self, entries: impl Iterator<Item = &'t str>) -> FoundWords {
         let mut found = FoundWords {
             is_found: vec![false; self.len],
             numbers: Vec::new(),
         };
-        for group in &self.groups {
-            for entry in entries.clone() {
+        for entry in entries {
+            for group in &self.groups {
                 match group.form {
                     Form::Literal => group.find(entry, &mut found),
                     form => group.find(&form.apply(entry), &mut found),

@@ -12,13 +12,13 @@ use unicode_normalization::{UnicodeNormalization as _, char::is_combining_mark};
 use crate::post::TestPost;
 
 /// A post whose entries are available in each form.
-pub struct NaivePost {
+pub(crate) struct NaivePost {
     post: TestPost,
     forms: HashMap<&'static str, Vec<Vec<char>>>,
 }
 
 impl NaivePost {
-    pub fn new(post: TestPost) -> Self {
+    pub(crate) fn new(post: TestPost) -> Self {
         let entries: Vec<&String> = post.entries.iter().chain(&post.nickname).collect();
         let forms = ["literal", "case", "kana"].into_iter().map(|form| {
             let entries = entries.iter().map(|entry| in_form(form, entry));
@@ -28,11 +28,11 @@ impl NaivePost {
         Self { post, forms }
     }
 
-    pub fn post(&self) -> &TestPost {
+    pub(crate) fn post(&self) -> &TestPost {
         &self.post
     }
 
-    pub fn matches(&self, predicate: &Predicate) -> bool {
+    pub(crate) fn matches(&self, predicate: &Predicate) -> bool {
         let is_boost = self.post.traits.contains(&PostTrait::Boost);
         if is_boost && !has_boost_term(predicate.tree()) {
             return false;
@@ -57,7 +57,7 @@ impl NaivePost {
         }
     }
 
-    pub fn meets(&self, term: &Term, folding: Folding) -> bool {
+    pub(crate) fn meets(&self, term: &Term, folding: Folding) -> bool {
         let post = &self.post;
         match term {
             Term::Author(mask) => {
@@ -183,7 +183,7 @@ fn nanoseconds(when: &When) -> i128 {
 }
 
 /// A text in a form, by the definitions.
-pub fn in_form(form: &str, text: &str) -> Vec<char> {
+pub(crate) fn in_form(form: &str, text: &str) -> Vec<char> {
     match form {
         "literal" => text.chars().collect(),
         "case" => text.nfkd().default_case_fold().nfkc().collect(),

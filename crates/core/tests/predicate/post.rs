@@ -6,26 +6,26 @@ use driftline_core::{
 };
 
 #[derive(Debug, Clone)]
-pub struct TestPost {
-    pub id: u64,
-    pub author: String,
-    pub author_id: Option<u64>,
-    pub nickname: Option<String>,
-    pub entries: Vec<String>,
-    pub via: Vec<String>,
-    pub sources: Vec<String>,
-    pub attachments: Vec<Attachment>,
-    pub traits: Vec<PostTrait>,
-    pub language: Option<String>,
-    pub tags: Vec<String>,
-    pub mentions: Vec<String>,
-    pub visibility: Visibility,
-    pub created_at_ms: Option<i64>,
-    pub counts: Counts,
+pub(crate) struct TestPost {
+    pub(crate) id: u64,
+    pub(crate) author: String,
+    pub(crate) author_id: Option<u64>,
+    pub(crate) nickname: Option<String>,
+    pub(crate) entries: Vec<String>,
+    pub(crate) via: Vec<String>,
+    pub(crate) sources: Vec<String>,
+    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) traits: Vec<PostTrait>,
+    pub(crate) language: Option<String>,
+    pub(crate) tags: Vec<String>,
+    pub(crate) mentions: Vec<String>,
+    pub(crate) visibility: Visibility,
+    pub(crate) created_at_ms: Option<i64>,
+    pub(crate) counts: Counts,
 }
 
 impl TestPost {
-    pub fn new(author: &str, entries: &[&str]) -> Self {
+    pub(crate) fn new(author: &str, entries: &[&str]) -> Self {
         Self {
             id: 1,
             author: author.to_owned(),
@@ -45,7 +45,7 @@ impl TestPost {
         }
     }
 
-    pub fn with_facts<R>(&self, read: impl FnOnce(&PostFacts<'_>) -> R) -> R {
+    pub(crate) fn with_facts<R>(&self, read: impl FnOnce(&PostFacts<'_>) -> R) -> R {
         let entries = borrowed(&self.entries);
         let via = borrowed(&self.via);
         let sources = borrowed(&self.sources);

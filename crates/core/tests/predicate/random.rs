@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::post::TestPost;
 
 /// Names without a host are of a.example, and nobody is logged in.
-pub const NAMES: NameContext<'static> = NameContext {
+pub(crate) const NAMES: NameContext<'static> = NameContext {
     origin: "https://a.example",
     viewer: None,
 };
@@ -129,26 +129,26 @@ const LANGUAGES: &[&str] = &["en", "ja", "zh-tw"];
 const DAY_MS: i64 = 86_400_000;
 const START_MS: i64 = 1_767_225_600_000;
 
-pub struct Random(ChaCha8Rng);
+pub(crate) struct Random(ChaCha8Rng);
 
 impl Random {
-    pub fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    pub fn below(&mut self, end: usize) -> usize {
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0.random_range(0..end)
     }
 
-    pub fn is(&mut self, percent: usize) -> bool {
+    pub(crate) fn is(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    pub fn pick<T: Copy>(&mut self, items: &[T]) -> T {
+    pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> T {
         items[self.below(items.len())]
     }
 
-    pub fn character(&mut self) -> char {
+    pub(crate) fn character(&mut self) -> char {
         loop {
             if let Some(c) = char::from_u32(self.0.random_range(0..0x11_0000)) {
                 return c;
@@ -156,7 +156,7 @@ impl Random {
         }
     }
 
-    pub fn text(&mut self, most: usize) -> String {
+    pub(crate) fn text(&mut self, most: usize) -> String {
         let len = self.below(most + 1);
         (0..len).map(|_| self.pick(PIECES)).collect()
     }
@@ -170,7 +170,7 @@ impl Random {
         (0..len).map(|_| make(self)).collect()
     }
 
-    pub fn post(&mut self) -> TestPost {
+    pub(crate) fn post(&mut self) -> TestPost {
         let mut post = TestPost::new(self.pick(ACCTS), &[]);
         post.id = self.below(4) as u64;
         post.author_id = self.some(50, |random| random.below(3) as u64);
@@ -199,14 +199,14 @@ impl Random {
         post
     }
 
-    pub fn predicate(&mut self, most_leaves: usize) -> Predicate {
+    pub(crate) fn predicate(&mut self, most_leaves: usize) -> Predicate {
         let leaves = 1 + self.below(most_leaves);
         let tree = self.tree(leaves);
         let folding = self.pick(&[Folding::Case, Folding::Kana]);
         Predicate::new(tree, folding).expect("a tree within the limits")
     }
 
-    pub fn tree(&mut self, leaves: usize) -> Tree {
+    pub(crate) fn tree(&mut self, leaves: usize) -> Tree {
         let tree = match leaves {
             0 | 1 => Tree::Atom(self.proposition()),
             _ => {
@@ -246,7 +246,7 @@ impl Random {
         }
     }
 
-    pub fn word(&mut self) -> Word {
+    pub(crate) fn word(&mut self) -> Word {
         let matchings = [WordMatch::Literal, WordMatch::Folded, WordMatch::Whole];
         let mut text = self.pick(PIECES).to_owned();
         if self.is(20) {
