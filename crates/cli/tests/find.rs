@@ -15,7 +15,14 @@ const POSTS: u64 = 400;
 
 /// A store with posts about cats and dogs, which nothing has indexed.
 fn fill(data_dir: &DataDir) {
-    let added = ["source", "add", "http://127.0.0.1:1", "--no-check", "--name", "other"];
+    let added = [
+        "source",
+        "add",
+        "http://127.0.0.1:1",
+        "--no-check",
+        "--name",
+        "other",
+    ];
     data_dir.json(&added);
     data_dir.json(&["source", "pause", "other"]);
     let path = data_dir.data().join("driftline.db");
@@ -29,7 +36,11 @@ fn fill(data_dir: &DataDir) {
 }
 
 fn animal(id: u64) -> Post {
-    let animal = if id % 4 == 0 { "cat \u{1b}[31m猫" } else { "dog" };
+    let animal = if id % 4 == 0 {
+        "cat \u{1b}[31m猫"
+    } else {
+        "dog"
+    };
     let raw = serde_json::json!({ "id": id.to_string(), "content": format!("<p>a {animal}, number {id}</p>") });
     Post {
         raw: raw.to_string(),
@@ -54,16 +65,28 @@ fn posts_are_found_without_a_server_and_beside_one() {
     let check = || {
         let text = all(&["find", "猫"]);
         assert_eq!(text.lines().count(), 40, "{text}");
-        assert!(text.contains("number 400") && !text.contains('\u{1b}'), "{text}");
+        assert!(
+            text.contains("number 400") && !text.contains('\u{1b}'),
+            "{text}"
+        );
         assert_eq!(all(&["find", "(cat OR dog) -猫", "--count"]), "300 posts\n");
         let lines = all(&["find", "cat", "--all", "--json"]);
         assert_eq!(lines.lines().count(), 100);
         let first: serde_json::Value = serde_json::from_str(lines.lines().next().unwrap()).unwrap();
-        assert!(first["text"].as_str().unwrap().ends_with("number 400"), "{first}");
+        assert!(
+            first["text"].as_str().unwrap().ends_with("number 400"),
+            "{first}"
+        );
         let csv = all(&["find", "cat", "--csv", "--limit", "3"]);
-        assert!(csv.starts_with("id,uri,url,instance,author,created_at,visibility,text\n"), "{csv}");
+        assert!(
+            csv.starts_with("id,uri,url,instance,author,created_at,visibility,text\n"),
+            "{csv}"
+        );
         assert_eq!(csv.lines().count(), 4);
-        assert_eq!(all(&["find", "cat", "--source", "sim", "--count"]), "100 posts\n");
+        assert_eq!(
+            all(&["find", "cat", "--source", "sim", "--count"]),
+            "100 posts\n"
+        );
     };
     check();
     let plan = all(&["find", "-(dog XOR 猫)", "--explain"]);

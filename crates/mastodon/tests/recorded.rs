@@ -9,7 +9,9 @@ mod flat;
 use std::{collections::HashMap, fs, path::PathBuf};
 
 use driftline_core::{api::Api, post::Post, upstream_id::UpstreamId};
-use driftline_mastodon::{Copier, RawObject, Referent, StatusHead, Template, read_status};
+use driftline_mastodon::{
+    Copier, RawObject, Referent, StatusHead, Template, read_status, text_of_json,
+};
 use flat::{Path, flatten, without};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -153,6 +155,15 @@ fn no_upstream_id_and_nothing_of_the_reader_is_shown() {
             let leaks = ids.filter(|id| json.contains(id.as_str())).count();
             assert_eq!(leaks, 0, "{}: {path:?} {json}", recorded.server);
         }
+    }
+}
+
+#[test]
+fn the_text_of_what_is_stored_is_the_one_that_was_read() {
+    for recorded in recorded() {
+        let post = recorded.post();
+        assert_eq!(text_of_json(&post.raw), post.text, "{}", recorded.server);
+        assert!(post.text.entries().count() > 0, "{}", recorded.server);
     }
 }
 

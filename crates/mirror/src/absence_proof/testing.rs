@@ -121,7 +121,7 @@ impl World {
                 .write_blocking(local_ids::root(), move |tx| source::add(tx, &new, 1))
                 .unwrap();
             let mut feed = Feed::of(&store, source.unwrap(), |post| {
-                post.hashes = PostHashes::default()
+                post.hashes = PostHashes::default();
             });
             feed.now_ms = now_ms();
             feed.poll(posts);

@@ -280,7 +280,7 @@ async fn add_sources(store: &Store, origin: &str, folder: &Path, plan: &Plan) {
                 Ok::<_, StoreError>(key)
             });
             let mut feed = Feed::of(&store, add.unwrap(), |post| {
-                post.hashes = PostHashes::default()
+                post.hashes = PostHashes::default();
             });
             feed.now_ms = now_ms() - 3 * HOUR_MS;
             feed.poll(posts);
