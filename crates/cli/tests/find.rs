@@ -3,8 +3,10 @@
 
 mod support;
 
-use driftline_core::post::Post;
-use driftline_mastodon::{post_hashes, text_of_json};
+use driftline_core::{
+    post::{Post, PostHashes},
+    post_text::PostText,
+};
 use driftline_store::{
     Store, Target,
     testing::{Feed, post},
@@ -27,7 +29,7 @@ fn fill(data_dir: &DataDir) {
     data_dir.json(&["source", "pause", "other"]);
     let path = data_dir.data().join("driftline.db");
     let store = Store::open(Target::Sqlite { path }).unwrap();
-    let mut feed = Feed::readable(&store, "sim", read);
+    let mut feed = Feed::readable(&store, "sim", |_| ());
     for page in (1..=POSTS).collect::<Vec<_>>().chunks(40) {
         feed.poll(page.iter().rev().map(|id| animal(*id)).collect());
     }
@@ -41,16 +43,17 @@ fn animal(id: u64) -> Post {
     } else {
         "dog"
     };
-    let raw = serde_json::json!({ "id": id.to_string(), "content": format!("<p>a {animal}, number {id}</p>") });
+    let text = format!("a {animal}, number {id}");
+    let raw = serde_json::json!({ "id": id.to_string(), "content": format!("<p>{text}</p>") });
     Post {
         raw: raw.to_string(),
+        text: PostText::from_entries(1, [&*text]),
+        hashes: PostHashes {
+            content: id.cast_signed(),
+            state: id.cast_signed(),
+        },
         ..post(id, "")
     }
-}
-
-fn read(post: &mut Post) {
-    post.hashes = post_hashes(post);
-    post.text = text_of_json(&post.raw);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use crate::{
 #[derive(Debug, Args)]
 pub struct Find {
     /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.
+    #[arg(allow_hyphen_values = true)]
     query: String,
     /// Only posts of this source.
     #[arg(long, value_name = "SOURCE")]

@@ -18,7 +18,8 @@ use crate::{
 /// Commands for the search index.
 #[derive(Debug, Subcommand)]
 pub enum Index {
-    /// Make the searchable texts of stored posts that lack them, or whose texts an earlier version made.
+    /// Make the searchable texts of stored posts that lack them, or whose texts an earlier version made, and have
+    /// posts indexed that the search index lacks.
     ///
     /// It works while `serve` or `mirror` runs, and without, in many short transactions. Posts that have
     /// their texts are skipped: run it again if it is cut short.

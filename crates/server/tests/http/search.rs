@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     people::{Person, people_world},
-    world::{World, id, numbers, post_of, show},
+    world::{World, id, numbers, parsed, post_of, show},
 };
 
 fn path(route: &str, query: &str) -> String {
@@ -82,7 +82,7 @@ async fn an_error_names_its_column() {
     for (query, column) in [("cat (dog", "5"), ("cat has:wings", "5"), ("-", "2")] {
         let answer = world.answer(&find(query)).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{query}");
-        let error: Value = answer.json().await.unwrap();
+        let error = parsed(answer).await;
         let error = error["error"].as_str().unwrap();
         assert!(
             error.contains(&format!("column {column}")),

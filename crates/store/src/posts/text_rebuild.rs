@@ -1,8 +1,8 @@
 //! The rebuild of searchable texts, for posts that were stored without them, or whose texts another
 //! version of the extraction made.
 //!
-//! It walks all posts in order of their IDs, in portions. Posts with present texts are skipped, so
-//! an interrupted rebuild begins again at the first post and writes what is left.
+//! It walks all posts in order of their IDs, in portions. Posts with present texts and documents in the
+//! search index are skipped, so an interrupted rebuild begins again at the first post and writes what is left.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -26,7 +26,8 @@ pub struct Portion {
     pub posts: u64,
     /// The last of them, after which the next portion begins.
     pub last: LocalId,
-    /// The posts that have no text of the extraction, by their instances.
+    /// The posts that have no text of the extraction, or no document in the search index, by their
+    /// instances.
     pub outdated: BTreeMap<InstanceId, Vec<LocalId>>,
 }
 
@@ -64,7 +65,12 @@ pub fn next_portion(
         &format!(
             "select p.id, p.instance_id, p.raw is not null and {}
                  or exists (select 1 from scoped_content c where c.post_id = p.id
-                     and c.instance_id = p.instance_id and {}) as is_outdated
+                     and c.instance_id = p.instance_id and {})
+                 or p.deleted_at_ms is null
+                 and not exists (select 1 from indexed_place i
+                     where i.post_id = p.id and i.instance_id = p.instance_id)
+                 and not exists (select 1 from index_pending q
+                     where q.post_id = p.id and q.instance_id = p.instance_id) as is_outdated
              from post p where p.id > $1 order by p.id limit $3",
             lacks_text("p"),
             lacks_text("c")
