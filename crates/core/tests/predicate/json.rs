@@ -7,12 +7,12 @@ use serde_json::{Value, json};
 
 use crate::random::{NAMES, Random};
 
-fn read(json: Value) -> Result<Predicate, String> {
+fn read(json: &Value) -> Result<Predicate, String> {
     Predicate::from_json(&json.to_string()).map_err(|error| error.to_string())
 }
 
-fn read_tree(tree: Value) -> Result<String, String> {
-    read(json!({"folding": 2, "tree": tree})).map(|predicate| predicate.to_string())
+fn read_tree(tree: &Value) -> Result<String, String> {
+    read(&json!({"folding": 2, "tree": tree})).map(|predicate| predicate.to_string())
 }
 
 #[test]
@@ -47,29 +47,29 @@ fn json_has_the_seed_s_tree_and_propositions() {
         {"atom": {}},
     ]}});
     assert_eq!(serde_json::to_value(&predicate).unwrap(), expected);
-    assert_eq!(read(expected), Ok(predicate));
+    assert_eq!(read(&expected), Ok(predicate));
 }
 
 #[test]
 fn a_connective_has_any_number_of_operands_from_left_to_right() {
     let [a, b, c] = ["a", "b", "c"].map(|text| json!({"atom": {"match_word": text}}));
-    assert_eq!(read_tree(json!({"and": [a]})).as_deref(), Ok("=a"));
+    assert_eq!(read_tree(&json!({"and": [a]})).as_deref(), Ok("=a"));
     assert_eq!(
-        read_tree(json!({"and": [a, b, c]})).as_deref(),
+        read_tree(&json!({"and": [a, b, c]})).as_deref(),
         Ok("=a =b =c")
     );
     assert_eq!(
-        read_tree(json!({"and": [a, {"and": [b, c]}]})).as_deref(),
+        read_tree(&json!({"and": [a, {"and": [b, c]}]})).as_deref(),
         Ok("=a (=b =c)")
     );
-    let error = read_tree(json!({"or": []})).unwrap_err();
+    let error = read_tree(&json!({"or": []})).unwrap_err();
     assert!(error.contains("at least one operand"), "{error}");
 }
 
 #[test]
 fn the_folding_is_stored_and_new_predicates_have_the_newest() {
     let tree = json!({"atom": {}});
-    let folding = |json| read(json).map(|predicate| predicate.folding());
+    let folding = |json: Value| read(&json).map(|predicate| predicate.folding());
     assert_eq!(folding(json!({"tree": tree})), Ok(Folding::NEWEST));
     assert_eq!(
         folding(json!({"tree": tree, "folding": 1})),
@@ -101,7 +101,7 @@ fn what_is_no_predicate_is_rejected_with_a_reason() {
         ),
         (json!([]), "expected an object"),
     ] {
-        let error = read_tree(json!({ "atom": atom })).unwrap_err();
+        let error = read_tree(&json!({ "atom": atom })).unwrap_err();
         assert!(error.contains(reason), "{atom}: {error}");
         assert!(error.contains("at line 1 column"), "{error}");
     }
@@ -111,7 +111,7 @@ fn what_is_no_predicate_is_rejected_with_a_reason() {
         json!({"nand": []}),
         json!(null),
     ] {
-        assert!(read_tree(tree.clone()).is_err(), "{tree}");
+        assert!(read_tree(&tree).is_err(), "{tree}");
     }
 }
 
@@ -119,23 +119,23 @@ fn what_is_no_predicate_is_rejected_with_a_reason() {
 fn json_is_within_the_limits() {
     let word = json!({"atom": {"match_word": "a"}});
     let deep = |levels| (0..levels).fold(word.clone(), |tree, _| json!({ "not": tree }));
-    assert!(read_tree(deep(MAX_DEPTH)).is_ok());
+    assert!(read_tree(&deep(MAX_DEPTH)).is_ok());
     assert!(
-        read_tree(deep(MAX_DEPTH + 1))
+        read_tree(&deep(MAX_DEPTH + 1))
             .unwrap_err()
             .contains("nested")
     );
     let wide = |len| json!({"or": vec![word.clone(); len]});
-    assert!(read_tree(wide(MAX_TERMS)).is_ok());
+    assert!(read_tree(&wide(MAX_TERMS)).is_ok());
     assert!(
-        read_tree(wide(MAX_TERMS + 1))
+        read_tree(&wide(MAX_TERMS + 1))
             .unwrap_err()
             .contains("terms")
     );
     let long = |len| json!({"atom": {"match_word": "a".repeat(len)}});
-    assert!(read_tree(long(MAX_TEXT_BYTES - 1)).is_ok());
+    assert!(read_tree(&long(MAX_TEXT_BYTES - 1)).is_ok());
     assert!(
-        read_tree(long(MAX_TEXT_BYTES))
+        read_tree(&long(MAX_TEXT_BYTES))
             .unwrap_err()
             .contains("longer")
     );

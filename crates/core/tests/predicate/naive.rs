@@ -149,7 +149,7 @@ fn meets_condition(post: &TestPost, condition: &Condition) -> bool {
 }
 
 fn compares(relation: Relation, value: i64, number: u64) -> bool {
-    let number = i64::try_from(number).unwrap();
+    let number = i64::try_from(number).expect("a small number");
     match relation {
         Relation::Equal => value == number,
         Relation::Less => value < number,
@@ -169,7 +169,7 @@ fn day_of(when: &When) -> Option<i64> {
     let mut days: i64 = years.map(|year| 365 + i64::from(is_leap(year))).sum();
     let february = 28 + i64::from(is_leap(i64::from(date.year())));
     let months = [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    days += months[..usize::try_from(date.month()).unwrap() - 1]
+    days += months[..usize::try_from(date.month()).expect("from 1") - 1]
         .iter()
         .sum::<i64>();
     Some(days + i64::from(date.day()) - 1)
@@ -190,7 +190,7 @@ pub(crate) fn in_form(form: &str, text: &str) -> Vec<char> {
         _ => {
             let cased = text.nfkd().default_case_fold();
             let kana = cased.map(|c| match KATAKANA.chars().position(|one| one == c) {
-                Some(at) => HIRAGANA.chars().nth(at).unwrap(),
+                Some(at) => HIRAGANA.chars().nth(at).expect("as many"),
                 None => c,
             });
             kana.nfkc().collect()
