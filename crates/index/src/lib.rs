@@ -17,6 +17,6 @@ mod term;
 
 pub use document::{Document, remove, write};
 pub use places::{IndexedPlace, PlaceWindow, places};
-pub use plan::{plan, planned_words};
+pub use plan::{NamedAuthors, plan, planned_terms};
 pub use query::TermQuery;
 pub use term::Term;

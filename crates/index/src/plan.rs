@@ -2,57 +2,69 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{
-    names::acct::AcctKey,
-    predicate::{Candidates, Term as PredicateTerm, Word, bigrams, index_form},
+use driftline_core::predicate::{
+    Candidates, IdMask, Term as PredicateTerm, Word, bigrams, index_form,
 };
 
 use crate::{query::TermQuery, term::Term};
 
-/// Returns a query that the document of every match of a predicate meets. `named_authors` has the
-/// authors whose nicknames contain a word, for each word of the predicate; a word without an entry
-/// is not looked up.
-pub fn plan(candidates: &Candidates, named_authors: &HashMap<Word, Vec<i64>>) -> TermQuery {
+/// The authors that a predicate names, by the IDs of their rows, which do not change when an author is
+/// renamed.
+#[derive(Clone, Debug, Default)]
+pub struct NamedAuthors {
+    /// The authors whose nicknames contain a word. A word without an entry is not looked up.
+    pub by_word: HashMap<Word, Vec<i64>>,
+    /// The authors that a mask selects.
+    pub by_mask: HashMap<IdMask, Vec<i64>>,
+}
+
+/// Returns a query that the document of every match of a predicate meets.
+pub fn plan(candidates: &Candidates, authors: &NamedAuthors) -> TermQuery {
     let parts = |parts: &[Candidates]| {
-        let parts = parts.iter().map(|part| plan(part, named_authors));
+        let parts = parts.iter().map(|part| plan(part, authors));
         parts.collect()
     };
     let query = match candidates {
         Candidates::Any => TermQuery::Any,
         Candidates::All(all) => TermQuery::All(parts(all)),
         Candidates::AnyOf(any) => TermQuery::AnyOf(parts(any)),
-        Candidates::Term(term) => term_query(term, named_authors),
+        Candidates::Term(term) => term_query(term, authors),
     };
     query.simplified()
 }
 
-/// The words that a plan looks up: the words of which every match has one.
-pub fn planned_words(candidates: &Candidates) -> Vec<Word> {
-    match candidates {
-        Candidates::Term(PredicateTerm::Word(word)) => vec![word.clone()],
-        Candidates::Any | Candidates::Term(_) => Vec::new(),
-        Candidates::All(parts) | Candidates::AnyOf(parts) => {
-            parts.iter().flat_map(planned_words).collect()
+/// The terms of which every match has one, each once.
+pub fn planned_terms(candidates: &Candidates) -> Vec<PredicateTerm> {
+    let mut terms: Vec<PredicateTerm> = Vec::new();
+    let mut pending = vec![candidates];
+    while let Some(candidates) = pending.pop() {
+        match candidates {
+            Candidates::Any => {}
+            Candidates::Term(term) if terms.contains(term) => {}
+            Candidates::Term(term) => terms.push(term.clone()),
+            Candidates::All(parts) | Candidates::AnyOf(parts) => pending.extend(parts),
         }
     }
+    terms
 }
 
-fn term_query(term: &PredicateTerm, named_authors: &HashMap<Word, Vec<i64>>) -> TermQuery {
+fn term_query(term: &PredicateTerm, authors: &NamedAuthors) -> TermQuery {
+    let by = |ids: &[i64]| -> Vec<TermQuery> {
+        let ids = ids.iter().map(|id| TermQuery::Term(Term::author(*id)));
+        ids.collect()
+    };
     match term {
-        PredicateTerm::Word(word) => match named_authors.get(word) {
-            Some(authors) => {
-                let authors = authors.iter().map(|id| TermQuery::Term(Term::author(*id)));
+        PredicateTerm::Word(word) => match authors.by_word.get(word) {
+            Some(named) => {
                 let text = TermQuery::All(terms_of_word(word.text()));
-                TermQuery::AnyOf([text].into_iter().chain(authors).collect())
+                TermQuery::AnyOf([text].into_iter().chain(by(named)).collect())
             }
             None => TermQuery::Any,
         },
-        PredicateTerm::Author(mask) => {
-            let named = AcctKey::new(mask.acct.as_str(), "").map(|key| key.account_id());
-            let ids = named.into_iter().chain(mask.id);
-            let authors = ids.map(|id| TermQuery::Term(Term::author(id.cast_signed())));
-            TermQuery::AnyOf(authors.collect())
-        }
+        PredicateTerm::Author(mask) => match authors.by_mask.get(mask) {
+            Some(named) => TermQuery::AnyOf(by(named)),
+            None => TermQuery::Any,
+        },
         PredicateTerm::Instance(host) => TermQuery::Term(Term::instance(host.as_str())),
         PredicateTerm::Condition(_) => TermQuery::Any,
     }

@@ -19,7 +19,7 @@ impl Term {
         Term::new(b'#', name.as_bytes())
     }
 
-    /// An author, by the ID of the author's name.
+    /// An author, by the ID of the author's row.
     pub fn author(id: i64) -> Term {
         Term::new(b'a', &id.to_be_bytes())
     }

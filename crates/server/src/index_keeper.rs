@@ -52,6 +52,6 @@ pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<()
 }
 
 /// The number of posts that one transaction indexes.
-const PART: u32 = 100;
+const PART: u32 = 200;
 const PAUSE: Duration = Duration::from_millis(100);
 const LOOK: Duration = Duration::from_secs(2);

@@ -46,6 +46,12 @@ pub enum StoreError {
         waiting: u32,
     },
 
+    /// A search has read as many posts as one request may.
+    #[error(
+        "this search reads too many posts: add a word of at least two characters, an author or an instance, or begin at a lower max_id"
+    )]
+    SearchTooLong,
+
     /// A stored value that this version cannot read.
     #[error("the store holds {what} that cannot be read: {reason}")]
     Unreadable {

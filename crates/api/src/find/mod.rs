@@ -2,7 +2,10 @@
 
 mod selection;
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
 
 use driftline_core::{
     names::acct::AcctKey,
@@ -12,11 +15,14 @@ use driftline_core::{
     },
 };
 use driftline_store::{
-    AccountId, StoreError, Tx, account, instance, search,
+    AccountId, StoreError, Tx, account, instance,
+    search::{self, Lookup},
     social::local_account,
     timeline::{Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
+
+use parking_lot::Mutex;
 
 use crate::{
     auth::RequestContext,
@@ -29,6 +35,10 @@ use selection::Selection;
 pub struct Search {
     predicate: Predicate,
     matcher: Matcher,
+    /// What the index looks up; `None` before the first part is read.
+    lookup: Mutex<Option<Lookup>>,
+    /// The number of parts that were read.
+    parts: AtomicU32,
 }
 
 /// The reason why a text or a predicate is not searched for.
@@ -53,7 +63,12 @@ impl Search {
     pub fn new(predicate: Predicate) -> Result<Search, SearchError> {
         predicate.validate(Usage::Search)?;
         let matcher = Matcher::new(&predicate);
-        Ok(Search { predicate, matcher })
+        Ok(Search {
+            predicate,
+            matcher,
+            lookup: Mutex::new(None),
+            parts: AtomicU32::new(0),
+        })
     }
 
     /// Reads a predicate from its text form, as a caller wrote it.
@@ -121,7 +136,7 @@ impl Search {
     }
 
     /// Returns a part of the posts that the predicate selects among all that a viewer may read, each
-    /// at the viewer's place for it.
+    /// at the viewer's place for it. A search is of one viewer.
     ///
     /// # Errors
     /// [`StoreError`] if the store fails.
@@ -134,7 +149,31 @@ impl Search {
     ) -> Result<Stretch, StoreError> {
         let readable = ReadableSources::load(tx, viewer)?;
         let selection = Selection::load(tx, self, &readable, now_ms)?;
-        search::find(tx, range, &readable, &self.predicate, &selection)
+        let known = self.lookup.lock().clone();
+        let lookup = match known {
+            Some(lookup) => lookup,
+            None => search::lookup(tx, &readable, &self.predicate)?,
+        };
+        *self.lookup.lock() = Some(lookup.clone());
+        search::find(tx, range, &readable, &lookup, &selection)
+    }
+
+    /// [`Search::stretch`] of a request, which ends a search that reads too much.
+    ///
+    /// # Errors
+    /// [`StoreError::SearchTooLong`] if the request has read too many posts; [`StoreError`] if the
+    /// store fails.
+    pub(crate) fn bounded_stretch(
+        &self,
+        tx: &mut Tx<'_>,
+        range: &Range,
+        viewer: Viewer,
+        now_ms: i64,
+    ) -> Result<Stretch, StoreError> {
+        if self.parts.fetch_add(1, Ordering::Relaxed) >= MAX_PARTS {
+            return Err(StoreError::SearchTooLong);
+        }
+        self.stretch(tx, range, viewer, now_ms)
     }
 
     /// Returns the posts of a range, by as many reads as they take.
@@ -151,7 +190,7 @@ impl Search {
         let mut next = Some(range);
         while let Some(range) = next {
             let search = Arc::clone(&self);
-            let read = caller.read(move |tx| search.stretch(tx, &range, viewer, now_ms));
+            let read = caller.read(move |tx| search.bounded_stretch(tx, &range, viewer, now_ms));
             let mut read = read.await?;
             match range.min {
                 // Upward, what is read later is newer.
@@ -168,3 +207,6 @@ impl Search {
 pub(crate) fn bad_query(error: SearchError) -> ApiError {
     ApiError::BadParameter(format!("q: {error}"))
 }
+
+/// The number of parts of 2,000 places each that one request reads.
+const MAX_PARTS: u32 = 50;

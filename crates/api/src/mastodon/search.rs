@@ -145,7 +145,13 @@ async fn search(
                 .min(MAX_STATUSES),
             ..Range::default()
         };
-        let posts = statuses(&reader, text, query.account_id.as_deref(), range).await?;
+        // Upward there is nothing that an offset could count from.
+        let offset = if range.min.is_some() { 0 } else { offset };
+        let posts = match statuses(&reader, text, query.account_id.as_deref(), range).await {
+            // Accounts and tags are found all the same, unless statuses alone are asked for.
+            Err(_) if query.kind.is_none() => Vec::new(),
+            posts => posts?,
+        };
         let posts: Vec<TimelinePost> = posts.into_iter().skip(offset).take(limit).collect();
         let view = View::new(&reader);
         let written = reader.read(move |tx| {

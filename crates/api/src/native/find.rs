@@ -43,8 +43,9 @@ async fn find(reader: MayRead<needs::ReadSearch>, query: PageQuery) -> ApiResult
     let text = query.text("q").unwrap_or_default();
     let search = Search::parse(text, &reader).await.map_err(bad_query)?;
     let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
-    let read =
-        move |tx: &mut Tx<'_>, range: &Range| search.stretch(tx, range, viewer, now_ms).map(Some);
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
+    };
     let page = Page::picked(&reader, query.range, read).await?;
     Ok(page.answer(&query))
 }

@@ -88,8 +88,10 @@ impl From<StoreError> for ApiError {
             let why = "A text must not hold the character U+0000 (%00)";
             return Self::BadParameter(why.to_owned());
         }
-        if let StoreError::IndexBehind { .. } = error {
-            return Self::Refused(error.to_string());
+        match error {
+            StoreError::IndexBehind { .. } => return Self::Refused(error.to_string()),
+            StoreError::SearchTooLong => return Self::BadParameter(error.to_string()),
+            _ => {}
         }
         tracing::error!(%error, "a request failed with a store error");
         Self::Internal

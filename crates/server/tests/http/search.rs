@@ -1,12 +1,12 @@
 //! Searches by predicates, over HTTP.
 
-use driftline_core::names::audience::Audience;
+use driftline_core::{names::audience::Audience, post::Post};
 use reqwest::{StatusCode, Url};
-use serde_json::{Value, json};
+use serde_json::{Value, json, value::RawValue};
 
 use crate::{
     people::{Person, people_world},
-    world::{World, id, numbers, parsed, post_of, show},
+    world::{World, id, numbers, parsed, show},
 };
 
 fn path(route: &str, query: &str) -> String {
@@ -26,6 +26,11 @@ fn written(n: u64, html: &str) -> Value {
         "account": { "id": "7", "acct": "ann", "username": "ann", "display_name": "Cat lover" },
         "tags": [{ "name": "Quake" }], "media_attachments": [], "favourites_count": n,
     })
+}
+
+fn read(status: &Value) -> Post {
+    let raw = RawValue::from_string(status.to_string()).unwrap();
+    driftline_mastodon::read_status(&raw).unwrap()
 }
 
 async fn filled(world: &World) {
@@ -79,7 +84,7 @@ async fn predicates_find_posts_in_pages() {
 #[tokio::test]
 async fn an_error_names_its_column() {
     let world = World::new().await;
-    for (query, column) in [("cat (dog", "5"), ("cat has:wings", "5"), ("-", "2")] {
+    for (query, column) in [("cat (dog", "5"), ("cat has:wings", "5"), ("-", "1")] {
         let answer = world.answer(&find(query)).await;
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{query}");
         let error = parsed(answer).await;
@@ -118,8 +123,9 @@ async fn apps_find_posts_and_the_muted_are_left_out() {
 async fn private_posts_are_found_by_their_readers_alone() {
     let world = World::of_strangers().await;
     let mut feed = world.new_feed("private").await;
-    feed.poll_posts(vec![post_of(1, &written(1, "<p>地震</p>"))])
+    feed.poll_posts(vec![read(&written(1, "<p>地震</p>"))])
         .await;
+    show(&world, &feed, Audience::Private).await;
     assert_eq!(numbers(&world.page(&find("地震")).await), [0; 0]);
     show(&world, &feed, Audience::Public).await;
     assert_eq!(numbers(&world.page(&find("地震")).await), [1]);

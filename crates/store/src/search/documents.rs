@@ -72,17 +72,14 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         }
         let mut shared: HashSet<Term> = HashSet::new();
         for post in &group.posts {
-            shared.extend(post.author_id.map(Term::author));
+            shared.extend(post.account_id.map(Term::author));
             shared.extend(post.author_host.as_deref().map(Term::instance));
             for text in texts.get(&post.id).into_iter().flatten() {
                 shared.extend(terms_of_text(text));
             }
         }
         for place in &group.places {
-            let own = match &place.entry {
-                None => vec![Term::world()],
-                Some(entry) => readers::terms(entry.source_id, entry.narrowness, entry.is_claimed),
-            };
+            let own = readers::terms(place);
             let document = documents.entry(place.place).or_insert_with(|| Document {
                 place: place.place,
                 post_id: place.post_id,

@@ -2,18 +2,20 @@
 
 use std::collections::HashMap;
 
-use driftline_core::predicate::{Matcher, PostFacts, Predicate, Term, Tree, Word};
-use driftline_db::Tx;
-use driftline_index::{TermQuery, plan, planned_words};
+use driftline_core::{
+    names::acct::AcctKey,
+    predicate::{IdMask, PostFacts, Predicate, PredicateSet, Term, Tree, Word},
+};
+use driftline_db::{Column, Tx};
+use driftline_index::{NamedAuthors, TermQuery, plan, planned_terms};
 
 use super::{
     groups::{Key, groups},
-    nicknames::accounts_named,
+    nicknames::each_nickname,
     readers,
 };
 use crate::{
     error::StoreError,
-    id_types::sql,
     posts::{
         index_pending::unindexed,
         timeline::{self, Picks, Place, Range, SearchPlaces, Stretch},
@@ -22,9 +24,41 @@ use crate::{
     viewer::ReadableSources,
 };
 
+/// What the index looks up for a predicate and a viewer.
+#[derive(Clone, Debug)]
+pub struct Lookup {
+    terms: TermQuery,
+}
+
+/// Prepares the look-up of a predicate.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn lookup(
+    tx: &mut Tx<'_>,
+    readable: &ReadableSources,
+    predicate: &Predicate,
+) -> Result<Lookup, StoreError> {
+    let candidates = predicate.candidates();
+    let (mut words, mut masks) = (Vec::new(), Vec::new());
+    for term in planned_terms(&candidates) {
+        match term {
+            Term::Word(word) => words.push(word),
+            Term::Author(mask) => masks.push(mask),
+            Term::Instance(_) | Term::Condition(_) => {}
+        }
+    }
+    let authors = NamedAuthors {
+        by_word: authors_by_word(tx, readable, predicate, words)?,
+        by_mask: authors_by_mask(tx, masks)?,
+    };
+    Ok(Lookup {
+        terms: plan(&candidates, &authors),
+    })
+}
+
 /// Returns the posts that a viewer may read and that `picks` selects, each at the viewer's place
-/// for it. `predicate` is true of each post that `picks` selects; the index finds the candidates by
-/// it.
+/// for it. The look-up must be of a predicate that each post meets which `picks` selects.
 ///
 /// # Errors
 /// [`StoreError::IndexBehind`] if too many posts wait for the index; [`StoreError::Db`] if the
@@ -33,14 +67,14 @@ pub fn find(
     tx: &mut Tx<'_>,
     range: &Range,
     readable: &ReadableSources,
-    predicate: &Predicate,
+    lookup: &Lookup,
     picks: Picks<'_>,
 ) -> Result<Stretch, StoreError> {
     let bound = Bound::read(tx)?;
+    let readers = readers::query(readable);
     // What the index reads meanwhile is in one of both, since this is read first.
-    let waiting = waiting_places(tx)?;
-    let terms = terms(tx, readable, predicate)?;
-    let query = TermQuery::All(vec![terms, readers::query(readable)]).simplified();
+    let waiting = waiting_places(tx, &readers)?;
+    let query = TermQuery::All(vec![lookup.terms.clone(), readers]).simplified();
     let places = SearchPlaces {
         query: &query,
         waiting: &waiting,
@@ -58,35 +92,7 @@ pub fn explain(
     readable: &ReadableSources,
     predicate: &Predicate,
 ) -> Result<String, StoreError> {
-    Ok(terms(tx, readable, predicate)?.to_string())
-}
-
-/// The query for the documents of the posts that a predicate may match.
-fn terms(
-    tx: &mut Tx<'_>,
-    readable: &ReadableSources,
-    predicate: &Predicate,
-) -> Result<TermQuery, StoreError> {
-    let candidates = predicate.candidates();
-    let mut named_authors: HashMap<Word, Vec<i64>> = HashMap::new();
-    for word in planned_words(&candidates) {
-        let tree = Tree::atom(Term::Word(word.clone()));
-        let Ok(alone) = Predicate::new(tree, predicate.folding()) else {
-            continue;
-        };
-        let matcher = Matcher::new(&alone);
-        let has_word = |name: &str| {
-            matcher.matches(&PostFacts {
-                nickname: Some(name),
-                ..PostFacts::bare(0, "")
-            })
-        };
-        let named = accounts_named(tx, readable, &has_word)?;
-        if named.len() <= MAX_NAMED {
-            named_authors.insert(word, named.into_iter().map(sql).collect());
-        }
-    }
-    Ok(plan(&candidates, &named_authors))
+    Ok(lookup(tx, readable, predicate)?.terms.to_string())
 }
 
 /// The number of posts that the index has still to read, up to `limit`.
@@ -94,13 +100,73 @@ fn terms(
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
-    let sql = "select count(*) as posts from (select post_id from index_pending limit $1) waiting";
-    let posts = tx.query_one(sql, &[&limit], |row| row.i64("posts"))?;
-    Ok(u32::try_from(posts).unwrap_or(u32::MAX))
+    Ok(u32::try_from(unindexed(tx, limit)?.len()).unwrap_or(u32::MAX))
 }
 
-/// The places of the posts that the index has still to read, and of their copies.
-fn waiting_places(tx: &mut Tx<'_>) -> Result<Vec<Place>, StoreError> {
+/// The rows of the authors whose nicknames contain each word. There is no entry for a word after the
+/// first [`MAX_WORDS`], nor for any word if too many authors have one.
+fn authors_by_word(
+    tx: &mut Tx<'_>,
+    readable: &ReadableSources,
+    predicate: &Predicate,
+    mut words: Vec<Word>,
+) -> Result<HashMap<Word, Vec<i64>>, StoreError> {
+    words.truncate(MAX_WORDS);
+    let alone = words.iter().map(|word| {
+        let tree = Tree::atom(Term::Word(word.clone()));
+        Predicate::new(tree, predicate.folding())
+    });
+    let alone: Result<Vec<Predicate>, _> = alone.collect();
+    let Some(alone) = alone.ok().filter(|alone| !alone.is_empty()) else {
+        return Ok(HashMap::new());
+    };
+    let set = PredicateSet::new(&alone);
+    let mut named: Vec<Vec<i64>> = vec![Vec::new(); words.len()];
+    let mut count = 0;
+    each_nickname(tx, readable, |nickname, account| {
+        let facts = PostFacts {
+            nickname: Some(nickname),
+            ..PostFacts::bare(0, "")
+        };
+        for word in set.matches(&facts) {
+            count += 1;
+            if count <= MAX_NAMED {
+                named[word].push(account);
+            }
+        }
+    })?;
+    if count > MAX_NAMED {
+        return Ok(HashMap::new());
+    }
+    for accounts in &mut named {
+        accounts.sort_unstable();
+        accounts.dedup();
+    }
+    Ok(words.into_iter().zip(named).collect())
+}
+
+/// The rows of the authors that each mask selects, at every instance.
+fn authors_by_mask(
+    tx: &mut Tx<'_>,
+    masks: Vec<IdMask>,
+) -> Result<HashMap<IdMask, Vec<i64>>, StoreError> {
+    let mut by_mask = HashMap::new();
+    for mask in masks {
+        let named = AcctKey::new(mask.acct.as_str(), "").map(|key| key.account_id());
+        let ids = named.into_iter().chain(mask.id).map(u64::cast_signed);
+        let rows = tx.query(
+            "select id from account where acct_id {in $1}",
+            &[&Column::i64(ids)],
+            |row| row.i64("id"),
+        )?;
+        by_mask.insert(mask, rows);
+    }
+    Ok(by_mask)
+}
+
+/// The places of the posts that the index has still to read and of their copies, as far as the
+/// readers may be shown them.
+fn waiting_places(tx: &mut Tx<'_>, readers: &TermQuery) -> Result<Vec<Place>, StoreError> {
     let posts = unindexed(tx, MAX_WAITING + 1)?;
     if posts.len() > MAX_WAITING as usize {
         return Err(StoreError::IndexBehind {
@@ -110,17 +176,25 @@ fn waiting_places(tx: &mut Tx<'_>) -> Result<Vec<Place>, StoreError> {
     let posts: Vec<Key> = posts.iter().map(Key::from).collect();
     let groups = groups(tx, &posts)?;
     let places = groups.into_iter().flat_map(|group| group.places);
-    let places = places.map(|place| Place {
-        id: place.place,
-        post_id: place.post_id,
-        instance_id: place.instance_id,
-        returns: 0,
-    });
-    Ok(places.collect())
+    let shown = places.filter(|place| readers.is_met_by(&readers::terms(place)));
+    let mut places: Vec<Place> = shown
+        .map(|place| Place {
+            id: place.place,
+            post_id: place.post_id,
+            instance_id: place.instance_id,
+            returns: 0,
+        })
+        .collect();
+    // A public post has one place as an entry and in the world's timeline.
+    places.sort_unstable_by_key(|place| place.id);
+    places.dedup_by_key(|place| place.id);
+    Ok(places)
 }
 
 /// The number of posts without documents that a search reads.
 const MAX_WAITING: u32 = 20_000;
-/// The number of authors by whose nicknames a word finds posts in the index. With more of them all
-/// posts are read.
+/// The number of words that are compared with nicknames.
+const MAX_WORDS: usize = 16;
+/// The number of authors by whose nicknames the words of one predicate find posts in the index. With
+/// more of them all posts are read.
 const MAX_NAMED: usize = 2_000;

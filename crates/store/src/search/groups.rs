@@ -28,8 +28,8 @@ pub(super) struct Group {
 pub(super) struct GroupPost {
     pub(super) id: i64,
     pub(super) instance_id: i64,
-    /// The ID by which people know the author.
-    pub(super) author_id: Option<i64>,
+    /// The row of the author.
+    pub(super) account_id: Option<i64>,
     /// The host of the author's instance, in lower case.
     pub(super) author_host: Option<String>,
     pub(super) is_alive: bool,
@@ -161,7 +161,7 @@ fn read(
     }
     tx.query(
         "select p.id, p.instance_id, p.uri, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.claimed,
-             p.returns, coalesce(p.public_id, p.id) as listed_id, a.acct, a.acct_id
+             p.returns, coalesce(p.public_id, p.id) as listed_id, a.acct, p.account_id
          from post p left join account a on a.id = p.account_id and a.instance_id = p.instance_id
          where p.id {in $1} and p.instance_id {in $2}",
         &[
@@ -186,7 +186,7 @@ fn from_row(row: &Row<'_>, origins: &HashMap<i64, String>) -> Result<GroupPost, 
     Ok(GroupPost {
         id: row.i64("id")?,
         instance_id,
-        author_id: row.opt_i64("acct_id")?,
+        account_id: row.opt_i64("account_id")?,
         author_host,
         is_alive,
         narrowness: visibility.narrowness(),

@@ -43,32 +43,25 @@ pub fn nicknames(
     Ok(all)
 }
 
-/// The accounts with a display name that `is_match` accepts.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn accounts_named(
+/// Calls `read` with each display name that the sources have shown, and the row of its account.
+pub(super) fn each_nickname(
     tx: &mut Tx<'_>,
     readable: &ReadableSources,
-    is_match: &dyn Fn(&str) -> bool,
-) -> Result<Vec<AccountId>, StoreError> {
+    mut read: impl FnMut(&str, i64),
+) -> Result<(), StoreError> {
     let [sources, instances, vouching] = columns(readable);
-    let found = tx.query(
+    tx.query(
         &format!(
-            "select distinct acct_id, display_name from account_profile
+            "select account_id, display_name from account_profile
              where display_name <> '' and {SHOWN}"
         ),
         &[&sources, &instances, &vouching],
         |row| {
-            let is_found = is_match(row.str("display_name")?);
-            let account = from_sql(row.i64("acct_id")?)?;
-            Ok(is_found.then_some(account))
+            read(row.str("display_name")?, row.i64("account_id")?);
+            Ok(())
         },
     )?;
-    let mut found: Vec<AccountId> = found.into_iter().flatten().collect();
-    found.sort_unstable();
-    found.dedup();
-    Ok(found)
+    Ok(())
 }
 
 /// The sources that a viewer may read, their instances, and those that are trusted about accounts of

@@ -7,6 +7,7 @@
 use driftline_core::post::Visibility;
 use driftline_index::{Term, TermQuery};
 
+use super::groups::GroupPlace;
 use crate::{id_types::sql, viewer::ReadableSources};
 
 /// The query for the places that a viewer may be shown.
@@ -20,9 +21,17 @@ pub(super) fn query(readable: &ReadableSources) -> TermQuery {
     TermQuery::AnyOf([world].into_iter().chain(sources).collect())
 }
 
+/// The terms for the readers who are shown a place.
+pub(super) fn terms(place: &GroupPlace) -> Vec<Term> {
+    match &place.entry {
+        None => vec![Term::world()],
+        Some(entry) => entry_terms(entry.source_id, entry.narrowness, entry.is_claimed),
+    }
+}
+
 /// The terms for an entry of a source: its kinds of readers. `narrowness` is the narrowest
 /// visibility that the post has had since it has the entry.
-pub(super) fn terms(source_id: i64, narrowness: i64, is_claimed: bool) -> Vec<Term> {
+fn entry_terms(source_id: i64, narrowness: i64, is_claimed: bool) -> Vec<Term> {
     let mut terms = Vec::new();
     for shows in [Visibility::Public, Visibility::Unlisted, Visibility::Direct] {
         if narrowness > shows.narrowness() {
@@ -79,7 +88,7 @@ mod tests {
             let asked = Term::source(7, kind(shows.narrowness(), source.is_published()));
             for narrowness in 0..=3 {
                 for is_claimed in [false, true] {
-                    let found = terms(7, narrowness, is_claimed).contains(&asked);
+                    let found = entry_terms(7, narrowness, is_claimed).contains(&asked);
                     let expected = source.shows_post(narrowness, is_claimed);
                     assert_eq!(found, expected, "{source:?} {narrowness} {is_claimed}");
                 }

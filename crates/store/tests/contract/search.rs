@@ -67,7 +67,8 @@ fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch 
                 ..PostFacts::bare(1, "ann@sim.example")
             })
         };
-        search::find(tx, &range, &readable, &predicate, &picks)
+        let lookup = search::lookup(tx, &readable, &predicate)?;
+        search::find(tx, &range, &readable, &lookup, &picks)
     })
 }
 
@@ -229,7 +230,7 @@ fn hidden_posts_change_no_answer_and_no_cursor(store: &Store) {
     let before = all();
     let hidden = World::owned(store, "hidden", Owner::Account(ANN), Audience::Private);
     let mut hidden = hidden;
-    for page in 0..75 {
+    for page in 0..110 {
         let ids = (20_000 + page * 40..20_000 + page * 40 + 40).rev();
         hidden.poll(ids.map(|id| text(id, "a cat")).collect());
     }
