@@ -41,9 +41,7 @@ async fn filled(world: &World) {
         "<p>ネコ</p>",
         "<p>a dog &amp; 地震</p>",
     ];
-    let posts = (1..)
-        .zip(texts)
-        .map(|(n, text)| post_of(n, &written(n, text)));
+    let posts = (1..).zip(texts).map(|(n, text)| read(&written(n, text)));
     feed.poll_posts(posts.collect()).await;
     show(world, &feed, Audience::Public).await;
 }
