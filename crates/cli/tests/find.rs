@@ -38,7 +38,7 @@ fn fill(data_dir: &DataDir) {
 }
 
 fn animal(id: u64) -> Post {
-    let animal = if id % 4 == 0 {
+    let animal = if id.is_multiple_of(4) {
         "cat \u{1b}[31m猫"
     } else {
         "dog"

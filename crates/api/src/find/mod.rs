@@ -204,7 +204,7 @@ impl Search {
 }
 
 /// The answer to a query that is not searched for.
-pub(crate) fn bad_query(error: SearchError) -> ApiError {
+pub(crate) fn bad_query(error: &SearchError) -> ApiError {
     ApiError::BadParameter(format!("q: {error}"))
 }
 

@@ -179,7 +179,7 @@ async fn statuses(
     let search = Search::parse(text, reader).await;
     let mut search = search
         .or_else(|_| Search::for_text(text))
-        .map_err(bad_query)?;
+        .map_err(|error| bad_query(&error))?;
     if let Some(id) = account {
         let id: AccountId = id
             .parse()

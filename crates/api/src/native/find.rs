@@ -41,7 +41,9 @@ struct FindParams {
 )]
 async fn find(reader: MayRead<needs::ReadSearch>, query: PageQuery) -> ApiResult {
     let text = query.text("q").unwrap_or_default();
-    let search = Search::parse(text, &reader).await.map_err(bad_query)?;
+    let search = Search::parse(text, &reader)
+        .await
+        .map_err(|error| bad_query(&error))?;
     let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
     let read = move |tx: &mut Tx<'_>, range: &Range| {
         search.bounded_stretch(tx, range, viewer, now_ms).map(Some)

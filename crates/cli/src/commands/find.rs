@@ -123,7 +123,7 @@ impl Find {
 enum Printer {
     Text,
     Json,
-    Csv(csv::Writer<io::Stdout>),
+    Csv(Box<csv::Writer<io::Stdout>>),
 }
 
 impl Printer {
@@ -135,7 +135,7 @@ impl Printer {
                 let mut writer = csv::Writer::from_writer(io::stdout());
                 let header = writer.write_record(COLUMNS);
                 header.map_err(|error| broken(&error))?;
-                Ok(Self::Csv(writer))
+                Ok(Self::Csv(Box::new(writer)))
             }
         }
     }
