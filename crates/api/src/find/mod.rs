@@ -35,7 +35,7 @@ use selection::Selection;
 pub struct Search {
     predicate: Predicate,
     matcher: Matcher,
-    /// What the index looks up; `None` before the first part is read.
+    /// The look-up in the index; `None` before the first part is read.
     lookup: Mutex<Option<Lookup>>,
     /// The number of parts that were read.
     parts: AtomicU32,

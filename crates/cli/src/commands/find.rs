@@ -26,7 +26,7 @@ pub struct Find {
     /// Only posts of this source.
     #[arg(long, value_name = "SOURCE")]
     source: Option<String>,
-    /// How many posts at most.
+    /// The largest number of posts.
     #[arg(long, value_name = "N", default_value_t = 20, conflicts_with_all = ["all", "count", "explain"])]
     limit: u64,
     /// All posts.

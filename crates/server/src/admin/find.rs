@@ -62,7 +62,7 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
     })
 }
 
-/// What the index looks up.
+/// Explains the look-up in the index.
 pub(super) async fn explain(host: &Host, request: ExplainFind) -> Result<FindPlan, CommandError> {
     let search = prepared(host, &request.query, request.source.as_deref()).await?;
     let predicate = search.predicate().canonical();

@@ -24,7 +24,7 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// What the index looks up for a predicate and a viewer.
+/// The look-up in the index for a predicate and a viewer.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     terms: TermQuery,

@@ -44,9 +44,9 @@ pub struct FoundPost {
     pub instance: String,
     /// Its author, `name@host`.
     pub author: String,
-    /// When its author says that it was written.
+    /// Its time of creation according to its author, in Unix ms.
     pub created_at_ms: Option<i64>,
-    /// Who may see it at the upstream.
+    /// Its visibility at the upstream.
     pub visibility: Visibility,
     /// Its text, with its warning, the options of its poll and the descriptions of its media.
     pub text: String,
@@ -63,12 +63,12 @@ pub struct ExplainFind {
     pub source: Option<String>,
 }
 
-/// How posts are found.
+/// The way in which posts are found.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FindPlan {
     /// The predicate in its canonical form.
     pub predicate: String,
-    /// What the index looks up.
+    /// The terms that the index looks up.
     pub lookup: String,
     /// The number of posts that the index has still to read, which every search checks.
     pub waiting: u32,
