@@ -189,6 +189,10 @@ fn texts_that_lack_or_are_old_are_made_again(store: &Store) {
     world.look_up("6", LookUp::Gone);
     let mut watch = IndexWatch::default();
     watch.check(store);
+    let all = "insert into index_pending (instance_id, post_id, since_ms)
+         select instance_id, id, 1 from post where deleted_at_ms is null";
+    write(store, Root::none(), move |tx| Ok(tx.execute(all, &[])?));
+    crate::search::index(store, 100);
     assert_eq!(rebuild(store, 9), (7, 0));
     assert_eq!(watch.check(store), 0);
     let lost = [
