@@ -13,7 +13,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::post::TestPost;
 
-/// Names without a host are of a.example, and nobody is logged in.
+/// Names without a host belong to a.example, and nobody is logged in.
 pub(crate) const NAMES: NameContext<'static> = NameContext {
     origin: "https://a.example",
     viewer: None,
