@@ -299,6 +299,8 @@ create table post_text (
     -- The version of the extraction that made the text (`PostText`).
     extraction {i64} not null,
     text text not null,
+    -- The labels of tags, language and attachments.
+    labels text not null,
     primary key ({key post_id, content_hash + instance_id})
 ) {strict};
 
@@ -389,6 +391,17 @@ create table account_profile (
 ) {strict} {fillfactor 90};
 create index account_profile_acct on account_profile (acct_id);
 create index account_profile_acct_key on account_profile (acct_key);
+
+-- The pairs of adjacent characters of `account_profile.display_name`, as terms of the search index: searches find
+-- authors by them.
+create table nickname_term (
+    term {i64} not null,
+    source_id {i64} not null,
+    instance_id {i64} not null,
+    account_id {i64} not null,
+    primary key ({key source_id, term, account_id + instance_id})
+) {clustered};
+create index nickname_term_account on nickname_term (account_id, source_id);
 
 -- Accounts that were found by their names, each with its hidden source: `acct_id` is known to that source's
 -- readers as if the source had a post of it.

@@ -114,19 +114,23 @@ struct Ended {
     output: String,
 }
 
-/// Runs all, several at a time, whether or not some fail. Who fails has all it wrote shown.
+/// Runs all, several at a time, whether or not some fail. Who fails has all it wrote shown. One lane
+/// begins with the last programs, which compute, so that the cores have work while others wait.
 fn run_all(programs: Vec<Program>) -> Vec<Ended> {
     let waiting = Mutex::new(VecDeque::from(programs));
     let ended = Mutex::new(Vec::new());
-    let next = || {
+    let next = |lane: usize| {
         let mut waiting = waiting.lock().unwrap_or_else(PoisonError::into_inner);
-        waiting.pop_front()
+        match lane {
+            0 => waiting.pop_back(),
+            _ => waiting.pop_front(),
+        }
     };
-    let lanes = cores() + MORE_LANES;
     thread::scope(|scope| {
-        for _ in 0..lanes {
-            scope.spawn(|| {
-                while let Some(program) = next() {
+        let (next, ended) = (&next, &ended);
+        for lane in 0..cores() + MORE_LANES {
+            scope.spawn(move || {
+                while let Some(program) = next(lane) {
                     let program = run_one(program);
                     let mut ended = ended.lock().unwrap_or_else(PoisonError::into_inner);
                     show(&program);
@@ -223,7 +227,7 @@ const SEED: &str = "1";
 /// Tells the tests to distribute their stores.
 pub(crate) const DISTRIBUTE: &str = "DRIFTLINE_TEST_DISTRIBUTED";
 /// Programs at a time beyond the number of cores.
-const MORE_LANES: usize = 1;
+const MORE_LANES: usize = 2;
 /// The packages whose tests wait for clocks and processes most of their time, and how many of their
 /// tests run at a time.
 const WAITING: [&str; 2] = ["cli/", "server/"];

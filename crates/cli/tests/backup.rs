@@ -30,6 +30,8 @@ async fn filled() -> DataDir {
     let data_dir = DataDir::new();
     let server = quiet(20.0, 1).await;
     data_dir.mirror(&server.url(), "sim");
+    // A server of this folder learns nothing more.
+    server.shutdown().await;
     assert!(data_dir.export("sim").len() > 300);
     data_dir
 }

@@ -1,5 +1,7 @@
 //! The searchable text of a post.
 
+use crate::predicate::Condition;
+
 /// The searchable text of a post: its warning, its text, the options of its poll and the
 /// descriptions of its media. For a boost, those of the boosted post.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -8,6 +10,8 @@ pub struct PostText {
     pub extraction: i64,
     /// The entries, joined by [`PostText::SEPARATOR`].
     pub joined: String,
+    /// The labels of the conditions that the post meets ([`Condition::label`]), joined alike.
+    pub labels: String,
 }
 
 impl PostText {
@@ -21,21 +25,46 @@ impl PostText {
     ) -> PostText {
         let mut joined = String::new();
         for entry in entries.into_iter().filter(|entry| !entry.is_empty()) {
-            if !joined.is_empty() {
-                joined.push(Self::SEPARATOR);
-            }
-            match entry.contains(Self::SEPARATOR) {
-                true => joined.push_str(&entry.replace(Self::SEPARATOR, " ")),
-                false => joined.push_str(entry),
-            }
+            push(&mut joined, entry);
         }
-        PostText { extraction, joined }
+        PostText {
+            extraction,
+            joined,
+            labels: String::new(),
+        }
+    }
+
+    /// Adds the labels of conditions that the post meets. A condition without a label adds none.
+    #[must_use]
+    pub fn with_labels(mut self, conditions: impl IntoIterator<Item = Condition>) -> PostText {
+        let labels = conditions
+            .into_iter()
+            .filter_map(|condition| condition.label());
+        for label in labels {
+            push(&mut self.labels, &label);
+        }
+        self
     }
 
     /// The entries, in their order.
     pub fn entries(&self) -> impl Iterator<Item = &str> {
-        let entries = self.joined.split(Self::SEPARATOR);
-        entries.filter(|entry| !entry.is_empty())
+        split(&self.joined)
+    }
+}
+
+/// The texts that are joined in a field of a [`PostText`], in their order.
+pub fn split(joined: &str) -> impl Iterator<Item = &str> {
+    let parts = joined.split(PostText::SEPARATOR);
+    parts.filter(|part| !part.is_empty())
+}
+
+fn push(joined: &mut String, text: &str) {
+    if !joined.is_empty() {
+        joined.push(PostText::SEPARATOR);
+    }
+    match text.contains(PostText::SEPARATOR) {
+        true => joined.push_str(&text.replace(PostText::SEPARATOR, " ")),
+        false => joined.push_str(text),
     }
 }
 

@@ -1,8 +1,8 @@
 //! The search index.
 //!
 //! The index has a document for each place of a timeline at which a post may stand. A document is a
-//! set of [`Term`]s: pairs of adjacent characters of the post's texts, its author, its tags, and
-//! the readers who may be shown the place. A [`TermQuery`] finds candidates in the order of their
+//! set of [`Term`]s: pairs of adjacent characters of the post's texts, its author, its labels
+//! (tags, language, attachments), its sources, and the readers who may be shown the place. A [`TermQuery`] finds candidates in the order of their
 //! places. The caller checks each candidate exactly, so a document may have more terms than its
 //! post, but never fewer.
 //!
@@ -17,6 +17,6 @@ mod term;
 
 pub use document::{Document, remove, write};
 pub use places::{IndexedPlace, PlaceWindow, places};
-pub use plan::{NamedAuthors, plan, planned_terms};
+pub use plan::{NamedRows, plan, planned_terms, text_terms, word_terms};
 pub use query::TermQuery;
 pub use term::Term;

@@ -3,32 +3,34 @@
 use std::collections::HashMap;
 
 use driftline_core::predicate::{
-    Candidates, IdMask, Term as PredicateTerm, Word, bigrams, index_form,
+    Candidates, Condition, IdMask, SourceName, Term as PredicateTerm, Word, bigrams, index_form,
 };
 
 use crate::{query::TermQuery, term::Term};
 
-/// The authors that a predicate names, by the IDs of their rows, which do not change when an author is
-/// renamed.
+/// The authors and sources that a predicate names, by the IDs of their rows, which do not change with
+/// a name. A name without an entry is not looked up.
 #[derive(Clone, Debug, Default)]
-pub struct NamedAuthors {
-    /// The authors whose nicknames contain a word. A word without an entry is not looked up.
+pub struct NamedRows {
+    /// The authors whose nicknames contain a word.
     pub by_word: HashMap<Word, Vec<i64>>,
     /// The authors that a mask selects.
     pub by_mask: HashMap<IdMask, Vec<i64>>,
+    /// The sources with a name that the viewer may read.
+    pub by_source: HashMap<SourceName, Vec<i64>>,
 }
 
 /// Returns a query that the document of every match of a predicate meets.
-pub fn plan(candidates: &Candidates, authors: &NamedAuthors) -> TermQuery {
+pub fn plan(candidates: &Candidates, named: &NamedRows) -> TermQuery {
     let parts = |parts: &[Candidates]| {
-        let parts = parts.iter().map(|part| plan(part, authors));
+        let parts = parts.iter().map(|part| plan(part, named));
         parts.collect()
     };
     let query = match candidates {
         Candidates::Any => TermQuery::Any,
         Candidates::All(all) => TermQuery::All(parts(all)),
         Candidates::AnyOf(any) => TermQuery::AnyOf(parts(any)),
-        Candidates::Term(term) => term_query(term, authors),
+        Candidates::Term(term) => term_query(term, named),
     };
     query.simplified()
 }
@@ -48,43 +50,55 @@ pub fn planned_terms(candidates: &Candidates) -> Vec<PredicateTerm> {
     terms
 }
 
-fn term_query(term: &PredicateTerm, authors: &NamedAuthors) -> TermQuery {
+fn term_query(term: &PredicateTerm, named: &NamedRows) -> TermQuery {
     let by = |ids: &[i64]| -> Vec<TermQuery> {
         let ids = ids.iter().map(|id| TermQuery::Term(Term::author(*id)));
         ids.collect()
     };
     match term {
-        PredicateTerm::Word(word) => match authors.by_word.get(word) {
-            Some(named) => {
-                let text = TermQuery::All(terms_of_word(word.text()));
-                TermQuery::AnyOf([text].into_iter().chain(by(named)).collect())
+        PredicateTerm::Word(word) => match named.by_word.get(word) {
+            Some(authors) => {
+                let text = word_terms(word).into_iter().map(TermQuery::Term);
+                let text = TermQuery::All(text.collect());
+                TermQuery::AnyOf([text].into_iter().chain(by(authors)).collect())
             }
             None => TermQuery::Any,
         },
-        PredicateTerm::Author(mask) => match authors.by_mask.get(mask) {
-            Some(named) => TermQuery::AnyOf(by(named)),
+        PredicateTerm::Author(mask) => match named.by_mask.get(mask) {
+            Some(authors) => TermQuery::AnyOf(by(authors)),
             None => TermQuery::Any,
         },
         PredicateTerm::Instance(host) => TermQuery::Term(Term::instance(host.as_str())),
-        PredicateTerm::Condition(_) => TermQuery::Any,
+        PredicateTerm::Condition(Condition::Source(name)) => match named.by_source.get(name) {
+            Some(sources) => {
+                let sources = sources.iter().map(|id| TermQuery::Term(Term::in_source(*id)));
+                TermQuery::AnyOf(sources.collect())
+            }
+            None => TermQuery::Any,
+        },
+        PredicateTerm::Condition(condition) => {
+            let label = condition.label();
+            label.map_or(TermQuery::Any, |label| TermQuery::Term(Term::label(&label)))
+        }
     }
 }
 
-/// The terms of a word, at most [`MAX_TERMS`] of them: more would not make candidates rarer. A word
-/// of one character has none.
-fn terms_of_word(word: &str) -> Vec<TermQuery> {
-    let form = index_form(word);
-    let mut terms: Vec<Term> = Vec::new();
-    for (first, second) in bigrams(&form) {
-        let term = Term::bigram(first, second);
-        if !terms.contains(&term) {
-            terms.push(term);
-        }
-        if terms.len() == MAX_TERMS {
-            break;
-        }
-    }
-    terms.into_iter().map(TermQuery::Term).collect()
+/// The pairs of adjacent characters of a text, as terms, each once.
+pub fn text_terms(text: &str) -> Vec<Term> {
+    let form = index_form(text);
+    let pairs = bigrams(&form).map(|(first, second)| Term::bigram(first, second));
+    let mut terms: Vec<Term> = pairs.collect();
+    terms.sort_unstable();
+    terms.dedup();
+    terms
+}
+
+/// The terms that every text with a word has, at most [`MAX_TERMS`] of them: more would not make
+/// candidates rarer. A word of one character has none.
+pub fn word_terms(word: &Word) -> Vec<Term> {
+    let mut terms = text_terms(word.text());
+    terms.truncate(MAX_TERMS);
+    terms
 }
 
 const MAX_TERMS: usize = 16;

@@ -14,9 +14,9 @@ impl Term {
         Term::new(b'2', &bytes[..length])
     }
 
-    /// A tag, in index form, without `#`.
-    pub fn tag(name: &str) -> Term {
-        Term::new(b'#', name.as_bytes())
+    /// The label of a condition that the post meets.
+    pub fn label(label: &str) -> Term {
+        Term::new(b'l', label.as_bytes())
     }
 
     /// An author, by the ID of the author's row.
@@ -35,6 +35,11 @@ impl Term {
         bytes[..8].copy_from_slice(&source_id.to_be_bytes());
         bytes[8] = readers;
         Term::new(b's', &bytes)
+    }
+
+    /// A source that contains the post or a copy of it, whoever may be shown that.
+    pub fn in_source(source_id: i64) -> Term {
+        Term::new(b'e', &source_id.to_be_bytes())
     }
 
     /// The mark of a place in the world's public timeline.
@@ -70,9 +75,10 @@ mod tests {
     fn kinds_of_terms_are_apart() {
         let all = [
             Term::bigram('a', 'b'),
-            Term::tag("ab"),
+            Term::label("ab"),
             Term::instance("ab"),
             Term::author(1),
+            Term::in_source(1),
             Term::source(1, 0),
             Term::source(1, 1),
             Term::world(),

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use driftline_core::{
     names::acct::AcctKey,
     post::Counts,
-    predicate::{Attachment, PostTrait},
+    predicate::{Attachment, Condition, Language, PostTrait, Tag},
 };
 
 use crate::{raw_object::RawObject, searchable_text};
@@ -39,26 +39,16 @@ impl StatedFacts {
         let outer = RawObject::parse(status).unwrap_or_default();
         let shown = searchable_text::shown(outer.clone());
         let account = outer.object("account");
-        let card = shown.object("card");
-        let is_boost = outer.object("reblog").get("id").is_some();
-        let has_poll = shown.object("poll").get("options").is_some();
-        let has_media = !shown.list("media_attachments").is_empty();
-        let is_embedded = card.some_text("html").is_some();
-        let attachments = [
-            (Attachment::Media, has_media),
-            (Attachment::Poll, has_poll),
-            (Attachment::Link, card.some_text("url").is_some()),
-            (Attachment::Embed, is_embedded),
-            (Attachment::Cw, shown.some_text("spoiler_text").is_some()),
-        ];
         let traits = [
-            (PostTrait::Boost, is_boost),
-            (PostTrait::Reply, shown.id("in_reply_to_id").is_some()),
-            (PostTrait::Edited, shown.some_text("edited_at").is_some()),
-            (PostTrait::Sensitive, shown.flag("sensitive")),
+            (PostTrait::Boost, is_boost(&outer)),
             (PostTrait::Bot, account.flag("bot")),
         ];
-        let text = |object: &RawObject<'_>, name| object.some_text(name).map(Cow::into_owned);
+        let mut attachments = attachments(&shown);
+        let card = shown.object("card");
+        attachments.extend(present([
+            (Attachment::Link, card.some_text("url").is_some()),
+            (Attachment::Embed, card.some_text("html").is_some()),
+        ]));
         let acct = |object: &RawObject<'_>| {
             let key = AcctKey::new(&object.text("acct")?, origin)?;
             Some(key.as_str().to_owned())
@@ -67,13 +57,10 @@ impl StatedFacts {
         StatedFacts {
             author: acct(&account).unwrap_or_default(),
             entries: entries.entries().map(str::to_owned).collect(),
-            attachments: present(attachments),
-            traits: present(traits),
-            language: text(&shown, "language"),
-            tags: shown
-                .objects("tags")
-                .filter_map(|tag| text(&tag, "name"))
-                .collect(),
+            attachments,
+            traits: present(traits).into_iter().chain(own_traits(&shown)).collect(),
+            language: language(&shown),
+            tags: tags(&shown).collect(),
             mentions: shown
                 .objects("mentions")
                 .filter_map(|of| acct(&of))
@@ -89,6 +76,52 @@ impl StatedFacts {
     }
 }
 
+/// The conditions with a label that a post that is not a boost meets.
+pub(crate) fn labelled(status: &RawObject<'_>) -> Vec<Condition> {
+    let mut conditions: Vec<Condition> = Vec::new();
+    let tags = tags(status).filter_map(|tag| Tag::new(&tag));
+    conditions.extend(tags.map(Condition::Tag));
+    let language = language(status).and_then(|code| Language::new(&code));
+    conditions.extend(language.map(Condition::Language));
+    conditions.extend(attachments(status).into_iter().map(Condition::Has));
+    conditions.extend(own_traits(status).into_iter().map(Condition::Is));
+    conditions
+}
+
+/// True if a post is a boost of another one.
+pub(crate) fn is_boost(status: &RawObject<'_>) -> bool {
+    status.object("reblog").get("id").is_some()
+}
+
+/// The attachments that are part of a version.
+fn attachments(status: &RawObject<'_>) -> Vec<Attachment> {
+    let has_poll = status.object("poll").get("options").is_some();
+    let has_media = !status.list("media_attachments").is_empty();
+    present([
+        (Attachment::Media, has_media),
+        (Attachment::Poll, has_poll),
+        (Attachment::Cw, status.some_text("spoiler_text").is_some()),
+    ])
+}
+
+/// The traits that are part of a version.
+fn own_traits(status: &RawObject<'_>) -> Vec<PostTrait> {
+    present([
+        (PostTrait::Reply, status.id("in_reply_to_id").is_some()),
+        (PostTrait::Edited, status.some_text("edited_at").is_some()),
+        (PostTrait::Sensitive, status.flag("sensitive")),
+    ])
+}
+
+fn language(status: &RawObject<'_>) -> Option<String> {
+    status.some_text("language").map(Cow::into_owned)
+}
+
+fn tags(status: &RawObject<'_>) -> impl Iterator<Item = String> {
+    let tags = status.objects("tags");
+    tags.filter_map(|tag| tag.some_text("name").map(Cow::into_owned))
+}
+
 fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
     let present = all.into_iter().filter(|(_, is_present)| *is_present);
     present.map(|(part, _)| part).collect()
@@ -96,7 +129,10 @@ fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
+    use driftline_core::post_text::split;
+
     use super::*;
+    use crate::text_of_json;
 
     const STATUS: &str = r#"{"id":"1","content":"<p>a cat</p>","spoiler_text":"pets","sensitive":true,
         "language":"en","in_reply_to_id":"7","edited_at":"2026-01-01T00:00:00Z","favourites_count":3,
@@ -113,10 +149,10 @@ mod tests {
         assert_eq!(
             facts.traits,
             [
+                PostTrait::Bot,
                 PostTrait::Reply,
                 PostTrait::Edited,
-                PostTrait::Sensitive,
-                PostTrait::Bot
+                PostTrait::Sensitive
             ]
         );
         assert_eq!(facts.tags, ["Cats"]);
@@ -133,6 +169,25 @@ mod tests {
         assert_eq!(facts.entries[1], "a cat");
         assert_eq!(facts.traits[0], PostTrait::Boost);
         assert!(!facts.traits.contains(&PostTrait::Bot));
+    }
+
+    /// An index finds posts by these labels, so each condition that the facts meet has its label.
+    #[test]
+    fn the_labels_of_a_text_are_those_of_the_facts() {
+        let boost = format!(r#"{{"id":"2","account":{{"acct":"eve"}},"reblog":{STATUS}}}"#);
+        let own = "tag:cats\u{1f}lang:en\u{1f}has:media\u{1f}has:poll\u{1f}has:cw\u{1f}\
+            is:reply\u{1f}is:edited\u{1f}is:sensitive";
+        assert_eq!(text_of_json(STATUS).labels, own);
+        assert_eq!(text_of_json(&boost).labels, format!("{own}\u{1f}is:boost"));
+        for json in [STATUS, &boost] {
+            let text = text_of_json(json);
+            let facts = StatedFacts::read(json, "https://a.example");
+            let traits = facts.traits.into_iter().map(Condition::Is);
+            let attachments = facts.attachments.into_iter().map(Condition::Has);
+            for label in traits.chain(attachments).filter_map(|of| of.label()) {
+                assert!(split(&text.labels).any(|own| own == label), "{label}");
+            }
+        }
     }
 
     #[test]

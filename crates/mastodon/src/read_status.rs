@@ -19,7 +19,7 @@ use crate::{
     raw_object::{RawObject, is_object, written_id},
     references::references,
     repeated_keys::{TooDeep, without_repeats},
-    searchable_text::own_text,
+    searchable_text::{own_text, text_of_boost},
     viewer,
 };
 
@@ -117,7 +117,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         None => (json.to_owned(), None),
     };
     let searchable = match &boost_of {
-        Some(boosted) => boosted.text.clone(),
+        Some(boosted) => text_of_boost(boosted.text.clone()),
         None => own_text(status),
     };
     let text = |name| status.text(name).map(Cow::into_owned);

@@ -2,24 +2,44 @@
 
 use std::borrow::Cow;
 
-use driftline_core::post_text::PostText;
+use driftline_core::{
+    post_text::PostText,
+    predicate::{Condition, PostTrait},
+};
 
-use crate::{clean_html, raw_object::RawObject};
+use crate::{
+    clean_html,
+    post_facts::{is_boost, labelled},
+    raw_object::RawObject,
+};
 
 /// The version of the extraction that makes a [`PostText`]. It must be raised with every change of
 /// its results: stored texts of other versions are then replaced by `driftline index rebuild`.
-pub const TEXT_EXTRACTION: i64 = 1;
+pub const TEXT_EXTRACTION: i64 = 2;
 
 /// The searchable text of a post as it is stored, JSON. Empty if that is not an object.
 pub fn text_of_json(status: &str) -> PostText {
-    own_text(&shown(RawObject::parse(status).unwrap_or_default()))
+    let status = RawObject::parse(status).unwrap_or_default();
+    let is_boost = is_boost(&status);
+    let text = own_text(&shown(status));
+    match is_boost {
+        true => text_of_boost(text),
+        false => text,
+    }
 }
 
-/// The searchable text of a post that is not a boost. It depends on members alone that are part of
-/// the content hash.
+/// The searchable text of a post that is not a boost. Its entries depend on members alone that are part of
+/// the content hash. Tags, the language and whether it is a reply are not part of the hash: those count that
+/// the version had when it was first seen.
 pub(crate) fn own_text(status: &RawObject<'_>) -> PostText {
     let entries = entries(status);
     PostText::from_entries(TEXT_EXTRACTION, entries.iter().map(|entry| &**entry))
+        .with_labels(labelled(status))
+}
+
+/// The searchable text of a boost, from that of the boosted post.
+pub(crate) fn text_of_boost(boosted: PostText) -> PostText {
+    boosted.with_labels([Condition::Is(PostTrait::Boost)])
 }
 
 /// The searchable texts of a post, with empty lines between them: see [`PostText`].
@@ -29,10 +49,9 @@ pub fn searchable_text(status: &RawObject<'_>) -> String {
 
 /// The post whose texts a post shows: for a boost, the boosted post.
 pub(crate) fn shown(status: RawObject<'_>) -> RawObject<'_> {
-    let boosted = status.object("reblog");
-    match boosted.get("id") {
-        Some(_) => boosted,
-        None => status,
+    match is_boost(&status) {
+        true => status.object("reblog"),
+        false => status,
     }
 }
 

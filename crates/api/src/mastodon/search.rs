@@ -163,7 +163,13 @@ async fn search(
     }
     let tag = text.strip_prefix('#').unwrap_or(text);
     if is_of("hashtags") && offset == 0 && tags::is_name(tag) {
-        found.hashtags = vec![tags::entity(tag, &reader.address)];
+        let has_posts = match tags::has_posts(&reader, tag).await {
+            Err(_) if query.kind.is_none() => false,
+            has_posts => has_posts?,
+        };
+        if has_posts {
+            found.hashtags = vec![tags::entity(tag, &reader.address)];
+        }
     }
     Ok(Json(found))
 }

@@ -6,7 +6,7 @@ use super::{
     names::{Acct, Host, Language, SourceName, Tag},
     parser::NameContext,
 };
-use crate::post::Visibility;
+use crate::{post::Visibility, post_text::PostText};
 
 /// A condition on a part of a post that the seed's propositions do not have.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -176,6 +176,26 @@ impl Condition {
             Self::During(date) => date.to_string(),
             Self::Id(comparison) | Self::Count { comparison, .. } => comparison.to_string(),
         }
+    }
+
+    /// Returns the label of the posts that meet the condition, by which an index finds them: the name and
+    /// the compared form of the value, such as `tag:cats`. `None` if the condition does not
+    /// depend on a version of the post alone.
+    pub fn label(&self) -> Option<String> {
+        let value = match self {
+            Self::Tag(tag) => tag.key(),
+            Self::Has(Attachment::Media | Attachment::Poll | Attachment::Cw)
+            | Self::Is(
+                PostTrait::Reply | PostTrait::Boost | PostTrait::Edited | PostTrait::Sensitive,
+            )
+            | Self::Language(_) => self.value(),
+            // A preview of a link comes later, a bot is known by its account, and the others
+            // compare numbers or depend on the viewer.
+            _ => return None,
+        };
+        // A label is stored and looked up without the separator of labels.
+        let value = value.replace(PostText::SEPARATOR, " ");
+        Some(format!("{}:{value}", self.name()))
     }
 
     /// Reads a condition from its name, or another name for it, and its value.

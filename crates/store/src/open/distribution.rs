@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 60] = [
+pub const PLACEMENTS: [(&str, Placement); 61] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -39,6 +39,7 @@ pub const PLACEMENTS: [(&str, Placement); 60] = [
     ("count_history", WithInstance("instance_id")),
     ("account", WithInstance("instance_id")),
     ("account_profile", WithInstance("instance_id")),
+    ("nickname_term", WithInstance("instance_id")),
     ("freshness", WithInstance("instance_id")),
     ("schedule", WithInstance("instance_id")),
     ("claim_lease", WithInstance("instance_id")),

@@ -10,6 +10,7 @@ use std::{
 
 use driftline_core::{names::acct::AcctKey, post::Author};
 use driftline_db::{Column, DbError, PendingRows, Tx};
+use driftline_index::text_terms;
 
 use super::account::StoredIds;
 use crate::{id_types::SourceKey, text::without_nul};
@@ -131,6 +132,41 @@ pub(crate) fn store<'a>(
             Column::text(rows().map(|row| &*row.display_name)),
             Column::text(rows().map(|row| row.url.as_deref())),
             Column::text(rows().map(|row| &*row.raw)),
+        ],
+    )?;
+    store_terms(tx, source, &changed)
+}
+
+/// Stores the terms by which searches find these authors by their display names.
+fn store_terms(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    changed: &BTreeMap<i64, Profile<'_>>,
+) -> Result<(), DbError> {
+    if changed.is_empty() {
+        return Ok(());
+    }
+    tx.execute_later(
+        "delete from nickname_term
+         where account_id {in $3} and source_id = $1 and instance_id = $2",
+        &[
+            &source.id(),
+            &source.instance_id(),
+            &Column::i64(changed.keys().copied()),
+        ],
+    )?;
+    let terms = changed.iter().flat_map(|(account_id, profile)| {
+        let terms = text_terms(&profile.display_name).into_iter();
+        terms.map(|term| (*account_id, i64::from(term.number())))
+    });
+    let terms: Vec<(i64, i64)> = terms.collect();
+    tx.execute_many_later(
+        "insert into nickname_term (source_id, instance_id, account_id, term)
+         select $1, $2, r.account_id, r.term from {rows as r(account_id, term)}",
+        &[&source.id(), &source.instance_id()],
+        &[
+            Column::i64(terms.iter().map(|(account_id, _)| *account_id)),
+            Column::i64(terms.iter().map(|(_, term)| *term)),
         ],
     )
 }

@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 
 use driftline_core::post_text::PostText;
-use driftline_db::{Column, DbError, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use crate::{new_ids::TakenIds, posts::post::PostVersion, text::without_nul};
 
@@ -37,12 +37,15 @@ pub(crate) fn store(
     texts: &[VersionText<'_>],
     ids: &TakenIds,
 ) -> Result<(), DbError> {
-    let joined = texts.iter().map(|of| without_nul(&of.text.joined));
-    let joined: Vec<Cow<'_, str>> = joined.collect();
+    let column = |field: fn(&PostText) -> &str| -> Vec<Cow<'_, str>> {
+        let texts = texts.iter().map(|version| without_nul(field(version.text)));
+        texts.collect()
+    };
+    let (joined, labels) = (column(|text| &text.joined), column(|text| &text.labels));
     tx.execute_many_later(
-        "insert into post_text (post_id, instance_id, content_hash, extraction, text) {rows}
+        "insert into post_text (post_id, instance_id, content_hash, extraction, text, labels) {rows}
          on conflict ({key post_id, content_hash + instance_id}) do update
-         set extraction = excluded.extraction, text = excluded.text",
+         set extraction = excluded.extraction, text = excluded.text, labels = excluded.labels",
         &[],
         &[
             ids.column(texts.iter().map(|of| of.post_id)),
@@ -50,8 +53,18 @@ pub(crate) fn store(
             Column::i64(texts.iter().map(|of| of.content_hash)),
             Column::i64(texts.iter().map(|of| of.text.extraction)),
             Column::text(joined.iter().map(|text| &**text)),
+            Column::text(labels.iter().map(|text| &**text)),
         ],
     )
+}
+
+/// Reads the columns of a text.
+pub(crate) fn from_row(row: &Row<'_>) -> Result<PostText, DbError> {
+    Ok(PostText {
+        extraction: row.i64("extraction")?,
+        joined: row.text("text")?,
+        labels: row.text("labels")?,
+    })
 }
 
 /// Removes the texts of versions that posts no longer have. The instance must be held.

@@ -2,9 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::predicate::{bigrams, index_form};
+use driftline_core::post_text::{PostText, split};
 use driftline_db::{Column, DbError, Root, Tx};
-use driftline_index::{Document, Term};
+use driftline_index::{Document, Term, text_terms};
 
 use super::{
     groups::{Group, Key, groups},
@@ -13,7 +13,10 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::InstanceId,
-    posts::index_pending::{forget_indexed, unindexed},
+    posts::{
+        index_pending::{forget_indexed, unindexed},
+        post_text,
+    },
 };
 
 /// The root for writes to the index. One process at a time writes to it.
@@ -75,9 +78,12 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
             shared.extend(post.account_id.map(Term::author));
             shared.extend(post.author_host.as_deref().map(Term::instance));
             for text in texts.get(&post.id).into_iter().flatten() {
-                shared.extend(terms_of_text(text));
+                shared.extend(text_terms(&text.joined));
+                shared.extend(split(&text.labels).map(Term::label));
             }
         }
+        let entries = group.places.iter().filter_map(|place| place.entry.as_ref());
+        shared.extend(entries.map(|entry| Term::in_source(entry.source_id)));
         for place in &group.places {
             let own = readers::terms(place);
             let document = documents.entry(place.place).or_insert_with(|| Document {
@@ -98,26 +104,20 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
     Ok(documents)
 }
 
-fn terms_of_text(text: &str) -> HashSet<Term> {
-    let form = index_form(text);
-    bigrams(&form)
-        .map(|(first, second)| Term::bigram(first, second))
-        .collect()
-}
-
 /// The texts of all versions of the groups' posts that somebody may be shown, by the posts' IDs.
-fn texts(tx: &mut Tx<'_>, groups: &[Group]) -> Result<HashMap<i64, Vec<String>>, DbError> {
+fn texts(tx: &mut Tx<'_>, groups: &[Group]) -> Result<HashMap<i64, Vec<PostText>>, DbError> {
     let posts = || groups.iter().flat_map(|group| &group.posts);
     let instances: HashSet<i64> = posts().map(|post| post.instance_id).collect();
     let rows = tx.query(
-        "select post_id, text from post_text where post_id {in $1} and instance_id {in $2}",
+        "select post_id, extraction, text, labels from post_text
+         where post_id {in $1} and instance_id {in $2}",
         &[
             &Column::i64(posts().map(|post| post.id)),
             &Column::i64(instances),
         ],
-        |row| Ok((row.i64("post_id")?, row.text("text")?)),
+        |row| Ok((row.i64("post_id")?, post_text::from_row(row)?)),
     )?;
-    let mut texts: HashMap<i64, Vec<String>> = HashMap::new();
+    let mut texts: HashMap<i64, Vec<PostText>> = HashMap::new();
     for (post_id, text) in rows {
         texts.entry(post_id).or_default().push(text);
     }

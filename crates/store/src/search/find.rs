@@ -4,15 +4,18 @@ use std::collections::HashMap;
 
 use driftline_core::{
     names::acct::AcctKey,
-    predicate::{IdMask, PostFacts, Predicate, PredicateSet, Term, Tree, Word},
+    predicate::{
+        Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word,
+    },
 };
 use driftline_db::{Column, Tx};
-use driftline_index::{NamedAuthors, TermQuery, plan, planned_terms};
+use driftline_index::{NamedRows, TermQuery, plan, planned_terms, word_terms};
 
 use super::{
     groups::{Key, groups},
-    nicknames::each_nickname,
+    nicknames::names_with,
     readers,
+    sources::source_names,
 };
 use crate::{
     error::StoreError,
@@ -40,20 +43,22 @@ pub fn lookup(
     predicate: &Predicate,
 ) -> Result<Lookup, StoreError> {
     let candidates = predicate.candidates();
-    let (mut words, mut masks) = (Vec::new(), Vec::new());
+    let (mut words, mut masks, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for term in planned_terms(&candidates) {
         match term {
             Term::Word(word) => words.push(word),
             Term::Author(mask) => masks.push(mask),
+            Term::Condition(Condition::Source(name)) => names.push(name),
             Term::Instance(_) | Term::Condition(_) => {}
         }
     }
-    let authors = NamedAuthors {
+    let named = NamedRows {
         by_word: authors_by_word(tx, readable, predicate, words)?,
         by_mask: authors_by_mask(tx, masks)?,
+        by_source: sources_by_name(tx, readable, names)?,
     };
     Ok(Lookup {
-        terms: plan(&candidates, &authors),
+        terms: plan(&candidates, &named),
     })
 }
 
@@ -103,46 +108,43 @@ pub fn pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
     Ok(u32::try_from(unindexed(tx, limit)?.len()).unwrap_or(u32::MAX))
 }
 
-/// The rows of the authors whose nicknames contain each word. There is no entry for a word after the
-/// first [`MAX_WORDS`], nor for any word if too many authors have one.
+/// The rows of the authors whose nicknames contain each word. There is no entry for a word of one
+/// character, for one after the first [`MAX_WORDS`], nor for any word if too many authors have one.
 fn authors_by_word(
     tx: &mut Tx<'_>,
     readable: &ReadableSources,
     predicate: &Predicate,
-    mut words: Vec<Word>,
+    words: Vec<Word>,
 ) -> Result<HashMap<Word, Vec<i64>>, StoreError> {
-    words.truncate(MAX_WORDS);
-    let alone = words.iter().map(|word| {
-        let tree = Tree::atom(Term::Word(word.clone()));
-        Predicate::new(tree, predicate.folding())
-    });
-    let alone: Result<Vec<Predicate>, _> = alone.collect();
-    let Some(alone) = alone.ok().filter(|alone| !alone.is_empty()) else {
-        return Ok(HashMap::new());
-    };
-    let set = PredicateSet::new(&alone);
-    let mut named: Vec<Vec<i64>> = vec![Vec::new(); words.len()];
+    let mut by_word = HashMap::new();
     let mut count = 0;
-    each_nickname(tx, readable, |nickname, account| {
-        let facts = PostFacts {
-            nickname: Some(nickname),
-            ..PostFacts::bare(0, "")
+    for word in words.into_iter().take(MAX_WORDS) {
+        let terms = word_terms(&word);
+        let tree = Tree::atom(Term::Word(word.clone()));
+        let Ok(alone) = Predicate::new(tree, predicate.folding()) else {
+            continue;
         };
-        for word in set.matches(&facts) {
-            count += 1;
-            if count <= MAX_NAMED {
-                named[word].push(account);
-            }
+        if terms.is_empty() {
+            continue;
         }
-    })?;
-    if count > MAX_NAMED {
-        return Ok(HashMap::new());
-    }
-    for accounts in &mut named {
+        let matcher = Matcher::new(&alone);
+        let mut named = names_with(tx, &terms, readable)?;
+        named.retain(|(nickname, _)| {
+            matcher.matches(&PostFacts {
+                nickname: Some(nickname),
+                ..PostFacts::bare(0, "")
+            })
+        });
+        let mut accounts: Vec<i64> = named.into_iter().map(|(_, account)| account).collect();
         accounts.sort_unstable();
         accounts.dedup();
+        count += accounts.len();
+        if count > MAX_NAMED {
+            return Ok(HashMap::new());
+        }
+        by_word.insert(word, accounts);
     }
-    Ok(words.into_iter().zip(named).collect())
+    Ok(by_word)
 }
 
 /// The rows of the authors that each mask selects, at every instance.
@@ -162,6 +164,27 @@ fn authors_by_mask(
         by_mask.insert(mask, rows);
     }
     Ok(by_mask)
+}
+
+/// The sources that a viewer may read by each name.
+fn sources_by_name(
+    tx: &mut Tx<'_>,
+    readable: &ReadableSources,
+    names: Vec<SourceName>,
+) -> Result<HashMap<SourceName, Vec<i64>>, StoreError> {
+    let mut by_name: HashMap<SourceName, Vec<i64>> =
+        names.into_iter().map(|name| (name, Vec::new())).collect();
+    if by_name.is_empty() {
+        return Ok(by_name);
+    }
+    for (id, own_names) in source_names(tx, &readable.of_timelines())? {
+        for name in own_names.iter().filter_map(|name| SourceName::new(name)) {
+            if let Some(sources) = by_name.get_mut(&name) {
+                sources.push(id);
+            }
+        }
+    }
+    Ok(by_name)
 }
 
 /// The places of the posts that the index has still to read and of their copies, as far as the

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_db::{Column, Tx};
+use driftline_index::Term;
 
 use crate::{
     error::StoreError,
@@ -43,25 +44,32 @@ pub fn nicknames(
     Ok(all)
 }
 
-/// Calls `read` with each display name that the sources have shown, and the row of its account.
-pub(super) fn each_nickname(
+/// The display names that contain all of these terms of a text, with the rows of their accounts.
+pub(super) fn names_with(
     tx: &mut Tx<'_>,
+    terms: &[Term],
     readable: &ReadableSources,
-    mut read: impl FnMut(&str, i64),
-) -> Result<(), StoreError> {
+) -> Result<Vec<(String, i64)>, StoreError> {
     let [sources, instances, vouching] = columns(readable);
-    tx.query(
+    let numbers = Column::i64(terms.iter().map(|term| i64::from(term.number())));
+    Ok(tx.query(
         &format!(
-            "select account_id, display_name from account_profile
-             where display_name <> '' and {SHOWN}"
+            "select display_name, account_id from account_profile
+             where (instance_id, source_id, account_id) in (
+                 select instance_id, source_id, account_id from nickname_term
+                 where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}}
+                 group by instance_id, source_id, account_id having count(*) = $5)
+             and {SHOWN}"
         ),
-        &[&sources, &instances, &vouching],
-        |row| {
-            read(row.str("display_name")?, row.i64("account_id")?);
-            Ok(())
-        },
-    )?;
-    Ok(())
+        &[
+            &sources,
+            &instances,
+            &vouching,
+            &numbers,
+            &(terms.len() as i64),
+        ],
+        |row| Ok((row.text("display_name")?, row.i64("account_id")?)),
+    )?)
 }
 
 /// The sources that a viewer may read, their instances, and those that are trusted about accounts of

@@ -34,7 +34,7 @@ pub fn sources(
     if places.is_empty() || all.is_empty() {
         return Ok(HashMap::new());
     }
-    let names = names(tx, &all)?;
+    let names = source_names(tx, &all)?;
     let ids = Column::i64(places.keys().copied());
     let instances = Column::i64(instances);
     let of_sources = Column::i64(all.iter().map(|source| sql(source.key.id)));
@@ -72,7 +72,7 @@ pub fn sources(
 }
 
 /// The names of these sources, by their IDs.
-fn names(
+pub(super) fn source_names(
     tx: &mut Tx<'_>,
     sources: &[ReadableSource],
 ) -> Result<HashMap<i64, Vec<String>>, StoreError> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use driftline_core::post_text::PostText;
 
-use crate::{Store, StoreError, Tx};
+use crate::{Store, StoreError, Tx, posts::post_text};
 
 /// Checks that exactly the shown versions of posts have texts, and that each text is the one that
 /// `extract` makes of the version's JSON. Returns the number of texts.
@@ -49,14 +49,10 @@ fn expected(
 
 fn stored(tx: &mut Tx<'_>) -> Result<BTreeMap<Key, PostText>, StoreError> {
     let rows = tx.query(
-        "select instance_id, post_id, content_hash, extraction, text from post_text",
+        "select instance_id, post_id, content_hash, extraction, text, labels from post_text",
         &[],
         |row| {
-            let text = PostText {
-                extraction: row.i64("extraction")?,
-                joined: row.text("text")?,
-            };
-            Ok(((row.i64(0)?, row.i64(1)?, row.i64(2)?), text))
+            Ok(((row.i64(0)?, row.i64(1)?, row.i64(2)?), post_text::from_row(row)?))
         },
     )?;
     Ok(rows.into_iter().collect())

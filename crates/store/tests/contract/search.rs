@@ -18,6 +18,7 @@ use driftline_store::{
 };
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
+use serde_json::json;
 
 use crate::{
     audiences::ALL,
@@ -30,6 +31,7 @@ on_both!(
     hidden_posts_change_no_answer_and_no_cursor,
     an_author_is_found_by_the_nickname_that_the_viewer_may_read,
     pages_up_and_down_lose_and_repeat_nothing,
+    labels_and_sources_are_looked_up,
 );
 
 /// Reads at most `limit` of the posts that wait for the index.
@@ -64,12 +66,32 @@ fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch 
                     .account
                     .and(NICKNAME.filter(|_| post.raw.contains(BY_ANN))),
                 entries: &entries,
+                tags: &stated.tags.iter().map(String::as_str).collect::<Vec<_>>(),
+                language: stated.language.as_deref(),
+                attachments: &stated.attachments,
+                traits: &stated.traits,
                 ..PostFacts::bare(1, "ann@sim.example")
             })
         };
         let lookup = search::lookup(tx, &readable, &predicate)?;
         search::find(tx, &range, &readable, &lookup, &picks)
     })
+}
+
+/// The posts that the index finds for the operator, without the exact check.
+fn candidates(store: &Store, query: &str) -> Vec<String> {
+    let names = NameContext {
+        origin: "",
+        viewer: None,
+    };
+    let predicate = Predicate::parse(query, &names).expect("a predicate");
+    let found = read(store, move |tx| {
+        let readable = ReadableSources::load(tx, Viewer::Operator)?;
+        let lookup = search::lookup(tx, &readable, &predicate)?;
+        search::find(tx, &ALL, &readable, &lookup, &|_: &TimelinePost| true)
+    });
+    let posts = found.posts.into_iter();
+    posts.map(|post| post.upstream_id).collect()
 }
 
 fn found(store: &Store, query: &str) -> Vec<String> {
@@ -79,7 +101,7 @@ fn found(store: &Store, query: &str) -> Vec<String> {
 
 fn text(id: u64, html: &str) -> Post {
     let mut shown = post(id, "");
-    shown.raw = serde_json::json!({ "id": id.to_string(), "content": html }).to_string();
+    shown.raw = json!({ "id": id.to_string(), "content": html }).to_string();
     shown
 }
 
@@ -321,4 +343,52 @@ fn pages_up_and_down_lose_and_repeat_nothing(store: &Store) {
     }
     upward.reverse();
     assert_eq!(upward, found(store, "cat"));
+}
+
+/// Each query finds the same posts before and after the index reads them, and the index gives no other candidates.
+fn labels_and_sources_are_looked_up(store: &Store) {
+    let labelled = |id: u64, labels: serde_json::Value| {
+        let mut shown = text(id, "x");
+        let mut json: serde_json::Value = serde_json::from_str(&shown.raw).expect("JSON");
+        for (name, value) in labels.as_object().expect("labels") {
+            json[name] = value.clone();
+        }
+        shown.raw = json.to_string();
+        shown
+    };
+    let mut home = World::readable(store, "home");
+    let mut other = World::readable(store, "other");
+    let cats = labelled(3, json!({ "tags": [{ "name": "Cats" }, { "name": "ネコ" }], "language": "en" }));
+    home.poll(vec![
+        labelled(4, json!({ "tags": [{ "name": "cat" }], "language": "JA", "in_reply_to_id": "3" })),
+        cats.clone(),
+        labelled(2, json!({ "media_attachments": [{ "id": "1" }], "language": "ja", "sensitive": true })),
+        labelled(1, json!({ "poll": { "options": [] }, "spoiler_text": "x", "edited_at": "2026-01-01T00:00:00Z" })),
+    ]);
+    other.poll(vec![labelled(5, json!({})), cats]);
+    let queries: [(&str, &[&str]); 12] = [
+        ("#cats", &["3"]),
+        ("tag:CATS OR tag:cat", &["4", "3"]),
+        ("#ネコ lang:en", &["3"]),
+        ("lang:ja", &["4", "2"]),
+        ("has:media lang:ja", &["2"]),
+        ("has:poll has:cw", &["1"]),
+        ("is:reply", &["4"]),
+        ("is:edited OR is:sensitive", &["2", "1"]),
+        ("tag:dogs", &[]),
+        ("source:other", &["5", "3"]),
+        ("source:home #cats", &["3"]),
+        ("source:nobodys", &[]),
+    ];
+    let checked = |(query, expected): (&str, &[&str])| {
+        if !query.contains("source:") {
+            assert_eq!(found(store, query), expected, "{query}");
+        }
+    };
+    queries.into_iter().for_each(checked);
+    while index(store, 2) > 0 {}
+    queries.into_iter().for_each(checked);
+    for (query, expected) in queries {
+        assert_eq!(candidates(store, query), expected, "{query}");
+    }
 }

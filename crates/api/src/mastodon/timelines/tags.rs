@@ -3,18 +3,17 @@
 use std::sync::Arc;
 
 use axum::Json;
-use driftline_mastodon::{RawObject, has_media};
-use driftline_store::{
-    StoreError, Tx,
-    timeline::{self, Range, Stretch, TimelinePost, Viewer},
-    viewer::ReadableSources,
+use driftline_core::{
+    post::Visibility,
+    predicate::{Attachment, Condition, Connective, Folding, Predicate, Tag as TagName, Term, Tree},
 };
+use driftline_store::{Tx, timeline::Range};
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use super::hidden_posts::HiddenPosts;
 use crate::{
-    auth::{MayRead, needs},
+    auth::{MayRead, RequestContext, needs},
+    find::{Search, SearchError, bad_query},
     mastodon::{
         entities::{Status, Tag},
         page::Page,
@@ -40,8 +39,6 @@ struct TagParams {
 }
 
 /// The public posts with a tag.
-///
-/// There is no index of tags: posts are read until the page is full.
 #[utoipa::path(
     get, path = "/api/v1/timelines/tag/{tag}", tag = "timelines", params(("tag" = String, Path), TagParams, PublicParams, PageParams),
     security((), ("account" = ["read:statuses"])),
@@ -52,13 +49,14 @@ pub(crate) async fn timeline(
     PathText(tag): PathText,
     query: PageQuery,
 ) -> ApiResult {
-    let (viewer, now_ms) = (reader.viewer, reader.now_ms());
-    let asked = Arc::new(Tags::parse(&tag, &query)?);
+    let search = Arc::new(search_for_tags(&tag, &query)?);
     if query.local {
         return Ok(Page::empty().answer(&query));
     }
-    let read =
-        move |tx: &mut Tx<'_>, range: &Range| stretch(tx, range, viewer, &asked, now_ms).map(Some);
+    let (viewer, now_ms) = (reader.viewer, reader.now_ms());
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
+    };
     let page = Page::picked(&reader, query.range, read).await?;
     Ok(page.answer(&query))
 }
@@ -91,64 +89,56 @@ pub(crate) fn is_name(name: &str) -> bool {
     !name.is_empty() && name.chars().all(is_part)
 }
 
-fn stretch(
-    tx: &mut Tx<'_>,
-    range: &Range,
-    viewer: Viewer,
-    asked: &Tags,
-    now_ms: i64,
-) -> Result<Stretch, StoreError> {
-    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
-    let readable = ReadableSources::load(tx, viewer)?;
-    let hidden = hidden.read(tx)?;
-    let picks = |post: &TimelinePost| asked.takes(post) && !hidden.has(post);
-    timeline::public_picked(tx, range, &readable, Some(&picks))
+/// True if the caller may read a post with a tag.
+///
+/// # Errors
+/// [`ApiError`] if the store fails.
+pub(crate) async fn has_posts(context: &RequestContext, name: &str) -> ApiResult<bool> {
+    let Some(tree) = tag_tree(name) else {
+        return Ok(false);
+    };
+    let search = Predicate::new(tree, Folding::NEWEST).map_err(SearchError::from);
+    let search = search
+        .and_then(Search::new)
+        .map_err(|error| bad_query(&error))?;
+    let newest = Range {
+        limit: 1,
+        ..Range::default()
+    };
+    Ok(!Arc::new(search).posts(context, newest).await?.is_empty())
 }
 
-/// The tags that are asked for, in lower case.
-#[derive(Debug)]
-struct Tags {
-    /// One of these at least.
-    any: Vec<String>,
-    /// And each of these.
-    all: Vec<String>,
-    /// And none of these.
-    none: Vec<String>,
-    only_media: bool,
+/// A search for the public posts with a tag, or another of `any`, with all of `all` and none of
+/// `none`.
+fn search_for_tags(tag: &str, query: &PageQuery) -> ApiResult<Search> {
+    let named = |name| -> Vec<Tree> { query.texts(name).filter_map(tag_tree).collect() };
+    let (any, all, none) = (named("any"), named("all"), named("none"));
+    if 1 + any.len() + all.len() + none.len() > MAX_TAGS {
+        return Err(ApiError::BadParameter(format!(
+            "at most {MAX_TAGS} tags can be asked for at once"
+        )));
+    }
+    let one_of = Connective::Or.join_all(tag_tree(tag).into_iter().chain(any));
+    let one_of =
+        one_of.ok_or_else(|| ApiError::BadParameter("the name of a tag is empty".to_owned()))?;
+    let public = Condition::Visibility(Visibility::Public);
+    let media = query.only_media.then_some(Condition::Has(Attachment::Media));
+    let conditions = [public].into_iter().chain(media);
+    let conditions = conditions.map(|condition| Tree::atom(Term::Condition(condition)));
+    let rest = conditions
+        .chain(all)
+        .chain(none.into_iter().map(Tree::negated));
+    let tree = rest.fold(one_of, |tree, part| Connective::And.join(tree, part));
+    let predicate = Predicate::new(tree, Folding::NEWEST);
+    let search = predicate
+        .map_err(SearchError::from)
+        .and_then(Search::new);
+    search.map_err(|error| bad_query(&error))
 }
 
-impl Tags {
-    fn parse(tag: &str, query: &PageQuery) -> ApiResult<Self> {
-        let lower = |tag: &str| tag.trim_start_matches('#').to_lowercase();
-        let named = |name| query.texts(name).map(lower).collect::<Vec<String>>();
-        let (mut any, all, none) = (named("any"), named("all"), named("none"));
-        any.push(lower(tag));
-        match any.len() + all.len() + none.len() <= MAX_TAGS {
-            true => Ok(Self {
-                any,
-                all,
-                none,
-                only_media: query.only_media,
-            }),
-            false => Err(ApiError::BadParameter(format!(
-                "at most {MAX_TAGS} tags can be asked for at once"
-            ))),
-        }
-    }
-
-    fn takes(&self, post: &TimelinePost) -> bool {
-        // Boosts have none of their own; most posts have none at all.
-        if !post.raw.contains("\"tags\"") || self.only_media && !has_media(&post.raw) {
-            return false;
-        }
-        let status = RawObject::parse(&post.raw).unwrap_or_default();
-        let tags = status.objects("tags");
-        let names = tags.filter_map(|tag| Some(tag.text("name")?.to_lowercase()));
-        let names: Vec<String> = names.collect();
-        self.any.iter().any(|tag| names.contains(tag))
-            && self.all.iter().all(|tag| names.contains(tag))
-            && !self.none.iter().any(|tag| names.contains(tag))
-    }
+fn tag_tree(name: &str) -> Option<Tree> {
+    let tag = TagName::new(name)?;
+    Some(Tree::atom(Term::Condition(Condition::Tag(tag))))
 }
 
 const MAX_TAGS: usize = 12;

@@ -1,5 +1,7 @@
 //! Who attacks: strangers, the operator, apps, and people with tokens of all kinds.
 
+use std::time::Duration;
+
 use driftline_api::people::SignUpMode;
 use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_db::testing::Fresh;
@@ -138,6 +140,8 @@ impl Scene {
         let change = |app: &mut driftline_api::App| {
             with_token(app);
             app.people.sign_up.mode = SignUpMode::Open;
+            // Each route is tried many times, and who has failed waits 10 s for the next try otherwise.
+            app.people.use_log_in_turns(1, Duration::from_secs(30));
         };
         let (world, _) = people_world_on(fresh, change).await;
         let ann = world.account("ann").await;

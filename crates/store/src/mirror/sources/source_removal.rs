@@ -113,6 +113,7 @@ pub fn remove(
         "delete from gap where source_id = $1 and instance_id = $2",
         "delete from quarantine where source_id = $1 and instance_id = $2",
         "delete from account_profile where source_id = $1 and instance_id = $2",
+        "delete from nickname_term where source_id = $1 and instance_id = $2",
         "delete from fetched_account where source_id = $1 and instance_id = $2",
         "delete from source where id = $1 and instance_id = $2",
     ] {

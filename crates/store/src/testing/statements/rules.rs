@@ -190,7 +190,7 @@ const FOLLOWS: [&str; 16] = [
 const VOLATILE: [&str; 4] = ["clock_timestamp", "random", "gen_random_uuid", "timeofday"];
 
 /// Reads that go to every shard, by a part of their text, each with the reason.
-const OF_ALL_INSTANCES: [(&str, &str); 17] = [
+const OF_ALL_INSTANCES: [(&str, &str); 16] = [
     ("from post where (listed or", "the public timeline"),
     (
         "from entry where account_id = any(",
@@ -210,7 +210,6 @@ const OF_ALL_INSTANCES: [(&str, &str); 17] = [
     ),
     ("from entry_alias where id ", "as of a post"),
     ("from indexed_place where place", "a search"),
-    ("from account_profile where display_name", "a search"),
     ("from index_pending order by", "all that wait for the index"),
     ("from post where substr(", "a post by its address"),
     (
