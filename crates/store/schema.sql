@@ -843,6 +843,8 @@ create table list (
     title text not null,
     replies_policy text {collate_c} not null,
     exclusive {bool} not null,
+    -- The JSON form of the predicate that selects the posts of a list without accounts.
+    predicate text,
     primary key (account_id, id)
 ) {clustered};
 

@@ -13,4 +13,7 @@ pub struct List<'a> {
     pub replies_policy: Cow<'a, str>,
     /// True if the home timeline omits the posts of its accounts.
     pub exclusive: bool,
+    /// The text form of the predicate that selects the posts of a list without accounts; an addition of Driftline.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub predicate: Option<Cow<'a, str>>,
 }

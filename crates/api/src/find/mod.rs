@@ -15,10 +15,10 @@ use driftline_core::{
     },
 };
 use driftline_store::{
-    AccountId, StoreError, Tx, account, instance,
+    AccountId, LocalId, StoreError, Tx, account, instance,
     search::{self, Lookup},
     social::local_account,
-    timeline::{Range, Stretch, TimelinePost, Viewer},
+    timeline::{self, Pick as _, Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
 
@@ -76,18 +76,7 @@ impl Search {
     /// # Errors
     /// [`SearchError`] if the text is not a predicate that can be searched for.
     pub(crate) async fn parse(text: &str, caller: &RequestContext) -> Result<Search, SearchError> {
-        let name = match caller.viewer {
-            Viewer::Account(id) => {
-                let found = caller.read(move |tx| local_account::by_id(tx, id)).await;
-                found.ok().flatten().map(|account| account.name.to_string())
-            }
-            Viewer::Anonymous | Viewer::Operator => None,
-        };
-        let names = NameContext {
-            origin: &caller.address.url(""),
-            viewer: name.as_deref(),
-        };
-        Search::new(Predicate::parse(text, &names)?)
+        Search::new(parse(text, caller).await?)
     }
 
     /// Searches for a whole text as one word.
@@ -158,6 +147,26 @@ impl Search {
         search::find(tx, range, &readable, &lookup, &selection)
     }
 
+    /// Returns the post that the predicate selects at the viewer's place for a post or a copy of it;
+    /// `None` if the viewer may not read it, or the predicate does not select it.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
+    pub(crate) fn selected(
+        &self,
+        tx: &mut Tx<'_>,
+        post: LocalId,
+        viewer: Viewer,
+        now_ms: i64,
+    ) -> Result<Option<TimelinePost>, StoreError> {
+        let Some(post) = timeline::at_its_place(tx, post, viewer)? else {
+            return Ok(None);
+        };
+        let readable = ReadableSources::load(tx, viewer)?;
+        let selection = Selection::load(tx, self, &readable, now_ms)?;
+        Ok(selection.pick(tx, vec![post])?.pop())
+    }
+
     /// [`Search::stretch`] of a request, which ends a search that reads too much.
     ///
     /// # Errors
@@ -201,6 +210,31 @@ impl Search {
         }
         Ok(posts)
     }
+}
+
+/// Reads a predicate that is kept from its text form.
+///
+/// # Errors
+/// [`SearchError`] if the text is not a predicate that can be saved.
+pub(crate) async fn saved(text: &str, caller: &RequestContext) -> Result<Predicate, SearchError> {
+    let predicate = parse(text, caller).await?;
+    predicate.validate(Usage::Saved)?;
+    Ok(predicate)
+}
+
+async fn parse(text: &str, caller: &RequestContext) -> Result<Predicate, ParseError> {
+    let name = match caller.viewer {
+        Viewer::Account(id) => {
+            let found = caller.read(move |tx| local_account::by_id(tx, id)).await;
+            found.ok().flatten().map(|account| account.name.to_string())
+        }
+        Viewer::Anonymous | Viewer::Operator => None,
+    };
+    let names = NameContext {
+        origin: &caller.address.url(""),
+        viewer: name.as_deref(),
+    };
+    Predicate::parse(text, &names)
 }
 
 /// The answer to a query that is not searched for.

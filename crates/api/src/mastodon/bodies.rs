@@ -15,6 +15,8 @@ pub(crate) struct NewList {
     replies_policy: Option<RepliesPolicy>,
     /// Whether the posts of its accounts are left out of the home timeline.
     exclusive: Option<bool>,
+    /// A predicate in its text form: the list then has its posts, and no accounts.
+    predicate: Option<String>,
 }
 
 /// What changes of a list.
@@ -23,6 +25,8 @@ pub(crate) struct ListChange {
     title: Option<String>,
     replies_policy: Option<RepliesPolicy>,
     exclusive: Option<bool>,
+    /// Another predicate, of a list that has one.
+    predicate: Option<String>,
 }
 
 /// Accounts that come to a list, or leave it.

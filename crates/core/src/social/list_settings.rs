@@ -1,3 +1,5 @@
+use crate::predicate::Predicate;
+
 named_enum! {
     /// The replies that a list shows. A reply to its author, or to the owner of the list, is always
     /// shown.
@@ -13,7 +15,7 @@ named_enum! {
     }
 }
 
-/// The settings of a list of accounts.
+/// The settings of a list: of accounts, or of the posts that a predicate selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListSettings {
     /// The title: 1 to 100 characters.
@@ -22,6 +24,8 @@ pub struct ListSettings {
     pub replies_policy: RepliesPolicy,
     /// True if the home timeline omits the posts of its accounts.
     pub exclusive: bool,
+    /// The predicate that selects the posts. Such a list has no accounts.
+    pub predicate: Option<Predicate>,
 }
 
 /// The reason why a text cannot be stored.
@@ -84,6 +88,7 @@ mod tests {
                 title: title.to_owned(),
                 replies_policy: RepliesPolicy::List,
                 exclusive: false,
+                predicate: None,
             };
             settings.check()
         };

@@ -28,6 +28,7 @@ mod removals;
 mod requests;
 mod resolve;
 mod resolve_accounts;
+mod saved_timelines;
 mod search;
 mod shape;
 mod sign_up;

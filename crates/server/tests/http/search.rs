@@ -19,7 +19,7 @@ fn find(query: &str) -> String {
     path("/api/driftline/v1/find", query)
 }
 
-fn written(n: u64, html: &str) -> Value {
+pub(crate) fn written(n: u64, html: &str) -> Value {
     json!({
         "id": n.to_string(), "content": html, "visibility": "public", "language": "ja",
         "created_at": "2026-02-03T04:05:06.000Z", "uri": format!("https://sim.example/{n}"),
@@ -28,7 +28,7 @@ fn written(n: u64, html: &str) -> Value {
     })
 }
 
-fn read(status: &Value) -> Post {
+pub(crate) fn read(status: &Value) -> Post {
     let raw = RawValue::from_string(status.to_string()).unwrap();
     driftline_mastodon::read_status(&raw).unwrap()
 }

@@ -1,7 +1,10 @@
-//! Lists of accounts, which are objects of their owner's library. Must be written below the
+//! Lists of accounts and of what predicates select, which are objects of their owner's library. Must be written below the
 //! account's root.
 
-use driftline_core::social::{ListSettings, MAX_LISTS, TextError};
+use driftline_core::{
+    predicate::Predicate,
+    social::{ListSettings, MAX_LISTS, TextError},
+};
 use driftline_db::{Row, Tx};
 
 use super::{local_account, parsed};
@@ -26,6 +29,9 @@ pub enum ListRefused {
     /// A setting is invalid.
     #[error(transparent)]
     Text(#[from] TextError),
+    /// The list would become one of accounts, or one of a predicate.
+    #[error("a list of accounts has no predicate, and a list with a predicate has no accounts")]
+    Kind,
     /// The account has too many lists.
     #[error("You have reached the maximum number of lists")]
     Many,
@@ -50,14 +56,15 @@ pub fn create(
     }
     let id = object::add(tx, account, ObjectKind::List, 1, now_ms)?;
     tx.execute_later(
-        "insert into list (account_id, id, title, replies_policy, exclusive)
-         values ($1, $2, $3, $4, $5)",
+        "insert into list (account_id, id, title, replies_policy, exclusive, predicate)
+         values ($1, $2, $3, $4, $5, $6)",
         &[
             &sql(account),
             &id,
             &settings.title,
             &settings.replies_policy.name(),
             &settings.exclusive,
+            &predicate_json(&settings)?,
         ],
     )?;
     let id = from_sql(id)?;
@@ -80,10 +87,13 @@ pub fn set(
     let Some(known) = by_id(tx, account, list.id)? else {
         return Ok(Ok(None));
     };
+    if known.settings.predicate.is_some() != list.settings.predicate.is_some() {
+        return Ok(Err(ListRefused::Kind));
+    }
     if known != list {
         object::change(tx, account, sql(list.id))?;
         tx.execute_later(
-            "update list set title = $3, replies_policy = $4, exclusive = $5
+            "update list set title = $3, replies_policy = $4, exclusive = $5, predicate = $6
              where account_id = $1 and id = $2",
             &[
                 &sql(account),
@@ -91,10 +101,17 @@ pub fn set(
                 &list.settings.title,
                 &list.settings.replies_policy.name(),
                 &list.settings.exclusive,
+                &predicate_json(&list.settings)?,
             ],
         )?;
     }
     Ok(Ok(Some(list)))
+}
+
+fn predicate_json(settings: &ListSettings) -> Result<Option<String>, StoreError> {
+    let json = settings.predicate.as_ref().map(serde_json::to_string);
+    json.transpose()
+        .map_err(|error| StoreError::unreadable("a predicate", &error.to_string()))
 }
 
 /// Removes a list with its members. Returns `false` if the account does not have it.
@@ -165,7 +182,8 @@ fn member_ids(
 /// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreError> {
     let rows = tx.query(
-        "select id, title, replies_policy, exclusive from list where account_id = $1 order by id",
+        "select id, title, replies_policy, exclusive, predicate from list
+         where account_id = $1 order by id",
         &[&sql(account)],
         |row| Ok(from_row(row)),
     )?;
@@ -182,7 +200,7 @@ pub fn by_id(
     list: LocalId,
 ) -> Result<Option<List>, StoreError> {
     let found = tx.query_opt(
-        "select id, title, replies_policy, exclusive from list
+        "select id, title, replies_policy, exclusive, predicate from list
          where account_id = $1 and id = $2",
         &[&sql(account), &sql(list)],
         |row| Ok(from_row(row)),
@@ -191,12 +209,17 @@ pub fn by_id(
 }
 
 fn from_row(row: &Row<'_>) -> Result<List, StoreError> {
+    let predicate = row.opt_str("predicate")?.map(|json| {
+        let read = Predicate::from_json(json);
+        read.map_err(|error| StoreError::unreadable("a predicate", &error.to_string()))
+    });
     Ok(List {
         id: from_sql(row.i64("id")?)?,
         settings: ListSettings {
             title: row.text("title")?,
             replies_policy: parsed("a policy of replies", row.str("replies_policy")?)?,
             exclusive: row.bool("exclusive")?,
+            predicate: predicate.transpose()?,
         },
     })
 }

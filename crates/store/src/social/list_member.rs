@@ -24,6 +24,9 @@ pub enum AddRefused {
     /// The account does not follow one of them.
     #[error("an account that is not followed")]
     NotFollowed,
+    /// A predicate selects the posts of the list.
+    #[error("A list with a predicate has no accounts")]
+    Predicate,
     /// One of them is already in the list.
     #[error("Account has already been taken")]
     Known,
@@ -45,8 +48,12 @@ pub fn add(
     members: &[AccountId],
     now_ms: i64,
 ) -> Result<Result<(), AddRefused>, StoreError> {
-    if list::by_id(tx, account, list)?.is_none() {
-        return Ok(Err(AddRefused::NoList));
+    match list::by_id(tx, account, list)? {
+        None => return Ok(Err(AddRefused::NoList)),
+        Some(list) if list.settings.predicate.is_some() => {
+            return Ok(Err(AddRefused::Predicate));
+        }
+        Some(_) => {}
     }
     let mut new = members.to_vec();
     new.sort_unstable();

@@ -2,6 +2,7 @@ use driftline_core::feed::ChangeKind;
 use driftline_mastodon::has_media;
 use driftline_store::{
     LocalId, SourceKey, StoreError, Tx, instance,
+    social::list,
     timeline::{self, PostKey, Range, Stretch, Viewer},
     viewer::ReadableSources,
 };
@@ -11,6 +12,7 @@ use super::channel::{Channel, Timeline};
 use crate::{
     auth::RequestContext,
     feed::FeedEvent,
+    find::Search,
     mastodon::{
         timelines::{home, list_timeline, public},
         view::View,
@@ -141,6 +143,11 @@ impl ChannelChange {
                 Some(_) | None => {}
             }
         }
+        // An edit may take a post out of a list with a predicate.
+        if messages.is_empty() && self.kind == ChangeKind::Edit && self.search(tx)?.is_some() {
+            let post = timeline::at_its_place(tx, self.post, viewer)?;
+            messages.extend(post.map(|post| deleted(post.id)));
+        }
         Ok(messages)
     }
 
@@ -151,20 +158,38 @@ impl ChannelChange {
         place: LocalId,
         event: &'static str,
     ) -> Result<Option<(Message, LocalId)>, StoreError> {
-        let posts = self.stretch(tx, &only(place))?.posts;
-        let Some(post) = posts.first() else {
+        let post = match self.search(tx)? {
+            Some(search) => {
+                let found = search.selected(tx, self.post, self.view.viewer, self.now_ms)?;
+                found.filter(|post| post.id == place)
+            }
+            None => self.stretch(tx, &only(place))?.posts.pop(),
+        };
+        let Some(post) = post else {
             return Ok(None);
         };
         let Some(instance) = instance::by_id(tx, post.instance)? else {
             return Ok(None);
         };
-        let body = self.view.status(tx, post, &instance)?;
+        let body = self.view.status(tx, &post, &instance)?;
         let message = String::from_utf8(body).ok().map(|json| Message {
             event,
             payload: one_line(&json),
             has_media: has_media(&post.raw),
         });
         Ok(message.map(|message| (message, post.post_id)))
+    }
+
+    /// The search of a list with a predicate; `None` if the channel is something else.
+    fn search(&self, tx: &mut Tx<'_>) -> Result<Option<Search>, StoreError> {
+        let (Timeline::List(id), Some(account)) =
+            (self.channel.timeline, self.view.viewer.account())
+        else {
+            return Ok(None);
+        };
+        let list = list::by_id(tx, account, id)?;
+        let predicate = list.and_then(|list| list.settings.predicate);
+        Ok(predicate.and_then(|predicate| Search::new(predicate).ok()))
     }
 
     /// Whether the channel is a source's own timeline.

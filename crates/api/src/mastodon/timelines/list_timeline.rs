@@ -1,8 +1,11 @@
 //! The timelines of lists.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, sync::Arc};
 
-use driftline_core::social::RepliesPolicy;
+use driftline_core::{
+    predicate::{Attachment, Condition, Connective, Predicate, Term, Tree},
+    social::RepliesPolicy,
+};
 use driftline_mastodon::{ReplyTo, has_media, reply_to};
 use driftline_store::{
     InstanceId, LocalAccountId, LocalId, SourceId, SourceKey, StoreError, Tx,
@@ -17,8 +20,9 @@ use driftline_store::{
 
 use super::{hidden_posts::HiddenPosts, lists::is_the_operators};
 use crate::{
-    auth::{OperatorOrAccount, needs},
+    auth::{OperatorOrAccount, RequestContext, needs},
     description::ids::ListId,
+    find::{Search, SearchError},
     mastodon::{
         entities::Status,
         page::Page,
@@ -28,7 +32,7 @@ use crate::{
     transport::{ApiError, ApiResult, PathId, Problem},
 };
 
-/// The posts of a list: of its accounts, or of a source.
+/// The posts of a list: of its accounts, those that its predicate selects, or those of a source.
 #[utoipa::path(
     get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
     security(("operator" = []), ("account" = ["read:lists"])),
@@ -42,6 +46,12 @@ pub(crate) async fn list(
     let (range, only_media, now_ms) = (query.range, query.only_media, reader.now_ms());
     // Sources are the operator's lists, and an account has its own.
     let page = if let Some(account) = reader.viewer.account() {
+        let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
+        let list = list.await?.ok_or(ApiError::NotFound)?;
+        if let Some(predicate) = list.settings.predicate {
+            let page = saved(&reader, predicate, range, only_media).await?;
+            return Ok(page.answer(&query));
+        }
         let read = move |tx: &mut Tx<'_>, range: &Range| {
             stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
         };
@@ -69,12 +79,36 @@ pub(crate) async fn list(
     Ok(page.answer(&query))
 }
 
+/// The posts that a list's predicate selects.
+async fn saved(
+    reader: &RequestContext,
+    predicate: Predicate,
+    range: Range,
+    only_media: bool,
+) -> ApiResult<Page> {
+    let search = search_for(predicate, only_media).map_err(ApiError::invalid)?;
+    let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
+    let read = move |tx: &mut Tx<'_>, range: &Range| {
+        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
+    };
+    Page::picked(reader, range, read).await
+}
+
+fn search_for(predicate: Predicate, only_media: bool) -> Result<Search, SearchError> {
+    if !only_media {
+        return Search::new(predicate);
+    }
+    let media = Tree::atom(Term::Condition(Condition::Has(Attachment::Media)));
+    let tree = Connective::And.join(media, predicate.tree().clone());
+    Search::new(Predicate::new(tree, predicate.folding())?)
+}
+
 fn readable_source(tx: &mut Tx<'_>, id: u64) -> Result<Option<SourceKey>, StoreError> {
     let source = source::by_id(tx, SourceId::new(id))?.filter(is_the_operators);
     Ok(source.map(|source| source.key()))
 }
 
-/// A part of an account's list: what its accounts wrote, as far as the list's owner may read it.
+/// A part of an account's list of accounts: what these wrote, as far as the list's owner may read it.
 /// `None` if the account has no such list.
 pub(crate) fn stretch(
     tx: &mut Tx<'_>,

@@ -1,4 +1,4 @@
-//! Lists: of accounts, which people make, and sources, which are the operator's lists.
+//! Lists: of accounts and of predicates, which people make, and sources, which are the operator's lists.
 
 use std::{str::FromStr as _, sync::Arc};
 
@@ -21,8 +21,9 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
-    auth::{LoggedIn, OperatorOrAccount, needs},
+    auth::{LoggedIn, OperatorOrAccount, RequestContext, needs},
     description::ids::{AccountId as AccountIdText, ListId},
+    find,
     mastodon::{
         accounts::account_entities::entities,
         answer::{done, found},
@@ -89,17 +90,26 @@ struct ListParams {
     title: Option<String>,
     replies_policy: Option<String>,
     exclusive: Option<Value>,
+    predicate: Option<String>,
 }
 
 impl ListParams {
-    fn over(self, known: ListSettings) -> ApiResult<ListSettings> {
+    async fn over(self, known: ListSettings, caller: &RequestContext) -> ApiResult<ListSettings> {
         let policy = self.replies_policy.map(|name| {
             let policy = RepliesPolicy::from_str(&name);
             policy.map_err(|_| {
                 ApiError::Unprocessable(format!("'{name}' is not a valid replies_policy"))
             })
         });
+        let predicate = match self.predicate {
+            Some(text) => {
+                let read = find::saved(&text, caller).await;
+                Some(read.map_err(|error| ApiError::Unprocessable(format!("predicate: {error}")))?)
+            }
+            None => known.predicate,
+        };
         Ok(ListSettings {
+            predicate,
             title: self.title.unwrap_or(known.title),
             replies_policy: policy.transpose()?.unwrap_or(known.replies_policy),
             exclusive: boolean(self.exclusive.as_ref()).unwrap_or(known.exclusive),
@@ -119,11 +129,13 @@ async fn create(
     Params(params): Params<ListParams>,
 ) -> JsonResult<List<'static>> {
     let now_ms = caller.now_ms();
-    let settings = params.over(ListSettings {
+    let new = ListSettings {
         title: String::new(),
         replies_policy: RepliesPolicy::List,
         exclusive: false,
-    })?;
+        predicate: None,
+    };
+    let settings = params.over(new, &caller).await?;
     let created =
         caller.write(move |tx, account| list::create(tx, account, settings.clone(), now_ms));
     let created = created.await?.map_err(ApiError::invalid)?;
@@ -145,7 +157,7 @@ async fn set(
     let id = LocalId::new(id);
     let known = caller.read(move |tx, account| list::by_id(tx, account, id));
     let known = known.await?.ok_or(ApiError::NotFound)?;
-    let settings = params.over(known.settings)?;
+    let settings = params.over(known.settings, &caller).await?;
     let set = caller.write(move |tx, account| {
         let settings = settings.clone();
         list::set(tx, account, list::List { id, settings })
@@ -281,11 +293,13 @@ async fn with_account(
 }
 
 fn entity(list: list::List) -> List<'static> {
+    let predicate = list.settings.predicate;
     List {
         id: list.id.to_string().into(),
         title: list.settings.title.into(),
         replies_policy: list.settings.replies_policy.name().into(),
         exclusive: list.settings.exclusive,
+        predicate: predicate.map(|predicate| predicate.to_string().into()),
     }
 }
 
@@ -295,5 +309,6 @@ fn source_entity(source: Source) -> List<'static> {
         title: source.name.into(),
         replies_policy: "list".into(),
         exclusive: false,
+        predicate: None,
     }
 }

@@ -5,7 +5,9 @@ use std::sync::Arc;
 use axum::Json;
 use driftline_core::{
     post::Visibility,
-    predicate::{Attachment, Condition, Connective, Folding, Predicate, Tag as TagName, Term, Tree},
+    predicate::{
+        Attachment, Condition, Connective, Folding, Predicate, Tag as TagName, Term, Tree,
+    },
 };
 use driftline_store::{Tx, timeline::Range};
 use serde_json::{Value, json};
@@ -122,7 +124,9 @@ fn search_for_tags(tag: &str, query: &PageQuery) -> ApiResult<Search> {
     let one_of =
         one_of.ok_or_else(|| ApiError::BadParameter("the name of a tag is empty".to_owned()))?;
     let public = Condition::Visibility(Visibility::Public);
-    let media = query.only_media.then_some(Condition::Has(Attachment::Media));
+    let media = query
+        .only_media
+        .then_some(Condition::Has(Attachment::Media));
     let conditions = [public].into_iter().chain(media);
     let conditions = conditions.map(|condition| Tree::atom(Term::Condition(condition)));
     let rest = conditions
@@ -130,9 +134,7 @@ fn search_for_tags(tag: &str, query: &PageQuery) -> ApiResult<Search> {
         .chain(none.into_iter().map(Tree::negated));
     let tree = rest.fold(one_of, |tree, part| Connective::And.join(tree, part));
     let predicate = Predicate::new(tree, Folding::NEWEST);
-    let search = predicate
-        .map_err(SearchError::from)
-        .and_then(Search::new);
+    let search = predicate.map_err(SearchError::from).and_then(Search::new);
     search.map_err(|error| bad_query(&error))
 }
 

@@ -55,6 +55,7 @@ fn change(store: &Store, who: LocalAccountId, other: AccountId, done: RelationMo
 
 fn settings(title: &str) -> ListSettings {
     ListSettings {
+        predicate: None,
         title: title.to_owned(),
         replies_policy: RepliesPolicy::List,
         exclusive: false,
