@@ -845,6 +845,9 @@ create table list (
     exclusive {bool} not null,
     -- The JSON form of the predicate that selects the posts of a list without accounts.
     predicate text,
+    -- The hash of the secret address of the list's feed, and who may read the posts in it: `world` or `owner`.
+    feed_hash {blob},
+    feed_readers text,
     primary key (account_id, id)
 ) {clustered};
 

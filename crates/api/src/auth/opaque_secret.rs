@@ -23,6 +23,8 @@ pub(crate) enum SecretKind {
     WebSession,
     /// An app's.
     App,
+    /// The address of a list's feed.
+    ListFeed,
 }
 
 impl SecretKind {
@@ -33,6 +35,7 @@ impl SecretKind {
             Self::RefreshId => "dlr_",
             Self::WebSession => "dlw_",
             Self::App => "dls_",
+            Self::ListFeed => "dlf_",
         }
     }
 }

@@ -3,6 +3,7 @@
 mod find;
 pub(crate) mod health;
 mod instances;
+mod list_feed;
 pub(crate) mod session;
 pub mod sources;
 pub(crate) mod stream;
@@ -21,5 +22,6 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(health::metrics))
         .merge(find::routes())
         .merge(instances::routes())
+        .merge(list_feed::routes())
         .merge(stream::routes())
 }

@@ -1,6 +1,6 @@
 //! Lists whose posts a predicate selects.
 
-use driftline_core::names::audience::Audience;
+use driftline_core::{names::audience::Audience, social::AccountState};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -174,4 +174,99 @@ async fn a_stream_follows_a_saved_timeline() {
         socket.told().await.2["id"],
         ann.page(&path_of(&list, "/api/v1/timelines/list/ID")).await[0]["id"]
     );
+}
+
+#[tokio::test]
+async fn a_saved_timeline_has_feeds_at_a_secret_address() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    feed.poll_posts(vec![
+        read(&written(1, "<p>地震 &lt;1&gt; \u{b}</p>")),
+        read(&written(2, "<p>犬</p>")),
+    ])
+    .await;
+    let mut hidden = world.new_feed("hidden").await;
+    hidden
+        .poll_posts(vec![read(&written(3, "<p>地震</p>"))])
+        .await;
+    show(&world, &hidden, Audience::Members).await;
+    let list = save(&ann, "地震").await;
+    let route = path_of(&list, "/api/driftline/v1/lists/ID/feed");
+    let addresses = ann.post(&route).await;
+    let path = |addresses: &Value, form: &str| {
+        let address = addresses[form].as_str().unwrap();
+        address.strip_prefix(&world.base).unwrap().to_owned()
+    };
+    let answer = world.answer(&path(&addresses, "atom")).await;
+    let etag = answer.headers()["etag"].to_str().unwrap().to_owned();
+    assert!(
+        answer.headers()["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("application/atom+xml")
+    );
+    let atom = answer.text().await.unwrap();
+    assert!(
+        atom.starts_with("<?xml version=\"1.0\" encoding=\"utf-8\"?>\n<feed xmlns="),
+        "{atom}"
+    );
+    assert_eq!(atom.matches("<entry>").count(), 1, "{atom}");
+    assert!(atom.contains("<id>https://sim.example/1</id>"), "{atom}");
+    assert!(atom.contains("<title>地震 &lt;1&gt;</title>"), "{atom}");
+    assert!(
+        atom.contains("&lt;p&gt;地震 &amp;lt;1&amp;gt; &lt;/p&gt;"),
+        "{atom}"
+    );
+    let again = world
+        .client
+        .get(format!("{}{}", world.base, path(&addresses, "atom")));
+    let again = again
+        .header("if-none-match", format!("\"x\", W/{etag}"))
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
+    let json = world.json(&path(&addresses, "json")).await;
+    assert_eq!(json["version"], "https://jsonfeed.org/version/1.1");
+    assert_eq!(json["items"].as_array().unwrap().len(), 1);
+    assert_eq!(json["items"][0]["tags"], json!(["Quake"]));
+
+    // A new address ends the old one. With `all`, it has what the owner may read.
+    let all = ann.post_json(&route, &json!({ "all": true })).await;
+    let old = world.answer(&path(&addresses, "json")).await;
+    assert_eq!(old.status(), StatusCode::NOT_FOUND);
+    let json = world.json(&path(&all, "json")).await;
+    let ids: Vec<&str> = json["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|item| item["id"].as_str().unwrap())
+        .collect();
+    assert_eq!(ids, ["https://sim.example/3", "https://sim.example/1"]);
+
+    // It ends while the account is frozen, and when it is closed.
+    for (state, status) in [
+        (AccountState::Frozen, StatusCode::NOT_FOUND),
+        (AccountState::Active, StatusCode::OK),
+    ] {
+        world.set_state(ann.id, state).await;
+        assert_eq!(world.answer(&path(&all, "json")).await.status(), status);
+    }
+    ann.ok(Method::DELETE, &route, &Value::Null).await;
+    assert_eq!(
+        world.answer(&path(&all, "atom")).await.status(),
+        StatusCode::NOT_FOUND
+    );
+    let plain = ann
+        .post_json("/api/v1/lists", &json!({ "title": "L" }))
+        .await;
+    let (status, _) = ann
+        .send(
+            Method::POST,
+            &path_of(&plain, "/api/driftline/v1/lists/ID/feed"),
+            &Value::Null,
+        )
+        .await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
 }

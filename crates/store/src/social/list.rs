@@ -7,7 +7,7 @@ use driftline_core::{
 };
 use driftline_db::{Row, Tx};
 
-use super::{local_account, parsed};
+use super::{SecretHash, local_account, parsed};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
@@ -107,6 +107,75 @@ pub fn set(
     }
     Ok(Ok(Some(list)))
 }
+
+/// Whose readable posts a feed has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedReaders {
+    /// The posts that everybody may read.
+    World,
+    /// The posts that the list's owner may read.
+    Owner,
+}
+
+/// Sets or ends the feed of a list with a predicate. Returns `false` if the account has no such list.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn set_feed(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+    feed: Option<(SecretHash, FeedReaders)>,
+) -> Result<bool, StoreError> {
+    let known = by_id(tx, account, list)?;
+    if known.is_none_or(|known| known.settings.predicate.is_none()) {
+        return Ok(false);
+    }
+    object::change(tx, account, sql(list))?;
+    let (hash, readers) = feed.unzip();
+    let readers = readers.map(|readers| match readers {
+        FeedReaders::World => WORLD,
+        FeedReaders::Owner => OWNER,
+    });
+    tx.execute_later(
+        "update list set feed_hash = $3, feed_readers = $4 where account_id = $1 and id = $2",
+        &[
+            &sql(account),
+            &sql(list),
+            &hash,
+            &readers,
+        ],
+    )?;
+    Ok(true)
+}
+
+/// The list of an account whose feed has a secret with this hash.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn by_feed(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    hash: &SecretHash,
+) -> Result<Option<(List, FeedReaders)>, StoreError> {
+    let found = tx.query_opt(
+        "select id, title, replies_policy, exclusive, predicate, feed_readers from list
+         where account_id = $1 and feed_hash = $2",
+        &[&sql(account), hash],
+        |row| {
+            let readers = match row.opt_str("feed_readers")? {
+                Some(OWNER) => FeedReaders::Owner,
+                _ => FeedReaders::World,
+            };
+            Ok(from_row(row).map(|list| (list, readers)))
+        },
+    )?;
+    found.transpose()
+}
+
+const WORLD: &str = "world";
+const OWNER: &str = "owner";
 
 fn predicate_json(settings: &ListSettings) -> Result<Option<String>, StoreError> {
     let json = settings.predicate.as_ref().map(serde_json::to_string);
