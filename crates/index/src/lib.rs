@@ -16,7 +16,7 @@ mod query;
 mod term;
 
 pub use document::{Document, remove, write};
-pub use places::{IndexedPlace, PlaceWindow, places};
+pub use places::{IndexedPlace, PlaceReader, PlaceWindow};
 pub use plan::{NamedRows, plan, planned_terms, text_terms, word_terms};
 pub use query::TermQuery;
 pub use term::Term;

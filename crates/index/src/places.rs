@@ -1,5 +1,7 @@
 //! Candidates, in the order of their places.
 
+use std::cell::RefCell;
+
 use driftline_db::{DbError, Dialect, Row, ToValue, Tx};
 
 use crate::query::TermQuery;
@@ -26,25 +28,86 @@ pub struct PlaceWindow {
     pub is_upward: bool,
 }
 
-/// Returns the first `count` places of a window that meet a query, in the window's order.
+/// Reads the places that meet a query, part by part.
 ///
-/// On PostgreSQL, whose index is not ordered, the next places are read first, whatever their terms.
-/// If they contain too few matches, the terms are rare, and the index finds all their documents.
-///
-/// # Errors
-/// [`DbError`] if the database fails.
-pub fn places(
-    tx: &mut Tx<'_>,
-    query: &TermQuery,
+/// PostgreSQL's index of terms has no order, so each use of it finds all documents that meet the query. The
+/// reader therefore first walks the places themselves, and uses the index of terms only if the walk shows that
+/// matches are rare. What it then finds beyond the part is kept for the next part.
+#[derive(Debug)]
+pub struct PlaceReader<'q> {
+    query: &'q TermQuery,
+    ahead: RefCell<Option<ReadAhead>>,
+}
+
+/// The first places of a window, in its order.
+#[derive(Debug)]
+struct ReadAhead {
     window: PlaceWindow,
-    count: i64,
-) -> Result<Vec<IndexedPlace>, DbError> {
-    if *query == TermQuery::AnyOf(Vec::new()) {
-        return Ok(Vec::new());
+    places: Vec<IndexedPlace>,
+    /// True if the window has no more places.
+    is_whole: bool,
+}
+
+impl<'q> PlaceReader<'q> {
+    /// A reader for a query.
+    pub fn new(query: &'q TermQuery) -> PlaceReader<'q> {
+        PlaceReader {
+            query,
+            ahead: RefCell::default(),
+        }
     }
-    match tx.dialect() {
-        Dialect::Sqlite => in_sqlite(tx, query, window, count),
-        Dialect::Postgres => in_postgres(tx, query, window, count),
+
+    /// Returns the first `count` places of a window, in the window's order. All calls must be in one
+    /// transaction.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
+    pub fn read(
+        &self,
+        tx: &mut Tx<'_>,
+        window: PlaceWindow,
+        count: i64,
+    ) -> Result<Vec<IndexedPlace>, DbError> {
+        if *self.query == TermQuery::AnyOf(Vec::new()) {
+            return Ok(Vec::new());
+        }
+        if tx.dialect() == Dialect::Sqlite {
+            return in_sqlite(tx, self.query, window, count);
+        }
+        let mut ahead = self.ahead.borrow_mut();
+        if let Some(known) = ahead.as_ref().and_then(|ahead| ahead.part(window, count)) {
+            return Ok(known);
+        }
+        let (mut found, is_whole) = in_postgres(tx, self.query, window, count)?;
+        if is_whole || found.len() as i64 > count {
+            *ahead = Some(ReadAhead {
+                window,
+                places: found.clone(),
+                is_whole,
+            });
+        }
+        found.truncate(count as usize);
+        Ok(found)
+    }
+}
+
+impl ReadAhead {
+    /// The first `count` places of a later part of the window; `None` if they are not known.
+    fn part(&self, window: PlaceWindow, count: i64) -> Option<Vec<IndexedPlace>> {
+        let PlaceWindow { above, below, .. } = self.window;
+        let is_later = window.is_upward == self.window.is_upward
+            && match window.is_upward {
+                true => window.above >= above && window.below == below,
+                false => window.below <= below && window.above == above,
+            };
+        if !is_later {
+            return None;
+        }
+        let mut places = self.places.clone();
+        places.retain(|place| window.above < place.place && place.place < window.below);
+        let is_enough = self.is_whole || places.len() as i64 >= count;
+        places.truncate(count as usize);
+        is_enough.then_some(places)
     }
 }
 
@@ -78,52 +141,59 @@ fn in_sqlite(
     )
 }
 
+/// The first places, at least `count` of them unless there are fewer, and whether these are all.
 fn in_postgres(
     tx: &mut Tx<'_>,
     query: &TermQuery,
     window: PlaceWindow,
     count: i64,
-) -> Result<Vec<IndexedPlace>, DbError> {
-    let PlaceWindow { above, below, .. } = window;
+) -> Result<(Vec<IndexedPlace>, bool), DbError> {
     let order = window.order();
     let mut lists = Vec::new();
     let condition = query.array_condition(4, &mut lists);
     let lists: Vec<&dyn ToValue> = lists.iter().map(|list| list as &dyn ToValue).collect();
-    let read = |tx: &mut Tx<'_>, sql: &str, limit: i64, above: i64, below: i64| {
-        let mut params: Vec<&dyn ToValue> = vec![&above, &below, &limit];
+    let read = |tx: &mut Tx<'_>, sql: &str, limit: i64, window: PlaceWindow| {
+        let mut params: Vec<&dyn ToValue> = vec![&window.above, &window.below, &limit];
         params.extend(&lists);
         tx.query(sql, &params, from_row)
     };
-    // The last place that was walked comes along, marked by having no post.
+    // The last place of the walk comes along, marked by having no post.
     let last = if window.is_upward { "max" } else { "min" };
-    let walked = read(
-        tx,
-        &format!(
-            "with walked as materialized (
-                 select place, post_id, instance_id, terms from indexed_place
-                 where place > $1 and place < $2 order by place {order} limit $3
-             )
-             select place, post_id, instance_id from walked where {condition}
-             union all
-             select {last}(place), 0, count(*) from walked"
-        ),
-        WALK,
-        above,
-        below,
-    )?;
-    let (ends, mut found): (Vec<_>, Vec<_>) = walked.into_iter().partition(|p| p.post_id == 0);
-    window.sort(&mut found);
-    found.truncate(count as usize);
-    let end = ends.first().filter(|end| end.instance_id == WALK);
-    let Some(end) = end.filter(|_| (found.len() as i64) < count) else {
-        return Ok(found);
-    };
-    let (above, below) = match window.is_upward {
-        true => (end.place, below),
-        false => (above, end.place),
-    };
+    let walk = format!(
+        "with walked as materialized (
+             select place, post_id, instance_id, terms from indexed_place
+             where place > $1 and place < $2 order by place {order} limit $3
+         )
+         select place, post_id, instance_id from walked where {condition}
+         union all
+         select {last}(place), 0, count(*) from walked"
+    );
+    let mut found: Vec<IndexedPlace> = Vec::new();
+    let (mut rest, mut walked, mut step) = (window, 0, FIRST_STEP);
+    while walked + step <= MAX_WALK {
+        let rows = read(tx, &walk, step, rest)?;
+        let (ends, mut matches): (Vec<_>, Vec<_>) = rows.into_iter().partition(|p| p.post_id == 0);
+        window.sort(&mut matches);
+        found.extend(matches);
+        let end = ends.first().filter(|end| end.instance_id == step);
+        let Some(end) = end else {
+            return Ok((found, true));
+        };
+        if found.len() as i64 >= count {
+            return Ok((found, false));
+        }
+        rest = rest.beyond(end.place);
+        walked += step;
+        // As many places as hold the missing matches, if matches go on as they were.
+        let missing = count - found.len() as i64;
+        step = (missing * walked * 5 / 4)
+            .checked_div(found.len() as i64)
+            .unwrap_or(MAX_WALK)
+            .max(FIRST_STEP);
+    }
     // Without the order and the limit inside, PostgreSQL uses the index of terms.
-    let rest = read(
+    let limit = READ_AHEAD.max(count);
+    let more = read(
         tx,
         &format!(
             "with found as materialized (
@@ -132,15 +202,29 @@ fn in_postgres(
              )
              select place, post_id, instance_id from found order by place {order} limit $3"
         ),
-        count - found.len() as i64,
-        above,
-        below,
+        limit,
+        rest,
     )?;
-    found.extend(rest);
-    Ok(found)
+    let is_whole = (more.len() as i64) < limit;
+    found.extend(more);
+    Ok((found, is_whole))
 }
 
 impl PlaceWindow {
+    /// The part beyond a place, without that place.
+    fn beyond(self, place: i64) -> PlaceWindow {
+        match self.is_upward {
+            true => PlaceWindow {
+                above: place,
+                ..self
+            },
+            false => PlaceWindow {
+                below: place,
+                ..self
+            },
+        }
+    }
+
     fn order(self) -> &'static str {
         match self.is_upward {
             true => "asc",
@@ -164,6 +248,10 @@ fn from_row(row: &Row<'_>) -> Result<IndexedPlace, DbError> {
     })
 }
 
-/// The number of places that PostgreSQL reads before it uses the index of terms. A term in more
-/// than 1 of 100 posts fills a page from them.
-const WALK: i64 = 4_000;
+/// The number of places of the first step of a walk.
+const FIRST_STEP: i64 = 500;
+/// The number of places that are walked for one part. Reading the documents of so many rare matches costs as
+/// much by the index of terms.
+const MAX_WALK: i64 = 8_000;
+/// The number of places that are read at once by the index of terms.
+const READ_AHEAD: i64 = 2_000;

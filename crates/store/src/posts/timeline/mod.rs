@@ -39,7 +39,7 @@ use std::collections::HashSet;
 
 use driftline_core::post::Visibility;
 use driftline_db::{Column, DbError, Tx};
-use driftline_index::TermQuery;
+use driftline_index::{PlaceReader, TermQuery};
 
 use crate::{
     error::StoreError,
@@ -142,7 +142,7 @@ pub(crate) fn found(
     picks: Picks<'_>,
 ) -> Result<Stretch, StoreError> {
     let streams = [
-        PlaceStream::Index(places.query),
+        PlaceStream::Index(PlaceReader::new(places.query)),
         PlaceStream::Listed(places.waiting),
     ];
     let rule = Rule::Readable(readable);

@@ -2,7 +2,7 @@
 
 use driftline_core::post::Visibility;
 use driftline_db::{DbError, Tx};
-use driftline_index::{PlaceWindow, TermQuery};
+use driftline_index::{PlaceReader, PlaceWindow};
 
 use super::{authors, place::Place, window::Window};
 use crate::{
@@ -19,7 +19,7 @@ pub(super) enum PlaceStream<'a> {
     /// The posts of authors in these sources.
     Authors(&'a [AccountId], &'a [ReadableSource]),
     /// The places that the search index finds.
-    Index(&'a TermQuery),
+    Index(PlaceReader<'a>),
     /// These places, in any order.
     Listed(&'a [Place]),
 }
@@ -61,13 +61,13 @@ impl PlaceStream<'_> {
             PlaceStream::Authors(authors, sources) => {
                 authors::read(tx, authors, sources, window, count)
             }
-            PlaceStream::Index(query) => {
+            PlaceStream::Index(reader) => {
                 let window = PlaceWindow {
                     above,
                     below,
                     is_upward: window.is_upward,
                 };
-                let found = driftline_index::places(tx, query, window, count)?;
+                let found = reader.read(tx, window, count)?;
                 let places = found.into_iter().map(|found| Place {
                     id: found.place,
                     post_id: found.post_id,

@@ -58,7 +58,7 @@ pub(super) fn read(
     let mut posts = Vec::with_capacity(limit);
     let mut places_left = picks.map_or(i64::MAX, |_| MAX_PICKED_FROM);
     let mut rest = None;
-    let mut at_once = picks.map_or(0, |_| PLACES_AT_ONCE);
+    let mut at_once = picks.map_or(0, |_| PLACES_AT_ONCE.min(limit as i64 * 2));
     while posts.len() < limit {
         let missing = (limit - posts.len()) as i64;
         let count = places_left.min(at_once).max(missing);
