@@ -203,6 +203,12 @@ impl Search {
             .collect())
     }
 
+    /// True if the predicate has a word, which nicknames decide, too.
+    fn has_words(&self) -> bool {
+        let mut propositions = self.predicate.tree().propositions().into_iter();
+        propositions.any(|proposition| proposition.match_word.is_some())
+    }
+
     /// True if the predicate has a term `source:`, which copies decide, too.
     fn names_sources(&self) -> bool {
         let propositions = self.predicate.tree().propositions().into_iter();

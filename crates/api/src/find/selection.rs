@@ -1,6 +1,6 @@
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::predicate::{Matcher, PostFacts, PostTrait};
+use driftline_core::predicate::{PostFacts, PostTrait};
 use driftline_mastodon::StatedFacts;
 use driftline_store::{
     AccountId, InstanceId, StoreError, Tx, instance, search,
@@ -14,7 +14,7 @@ use crate::mastodon::timelines::hidden_posts::HiddenPosts;
 
 /// Selects the posts that a predicate matches and that the viewer has not hidden.
 pub(super) struct Selection<'s> {
-    matcher: &'s Matcher,
+    search: &'s Search,
     readable: &'s ReadableSources,
     origins: HashMap<InstanceId, String>,
     hidden: HiddenPosts,
@@ -36,7 +36,7 @@ impl<'s> Selection<'s> {
         };
         let origins = instance::all(tx)?.into_iter();
         Ok(Selection {
-            matcher: &search.matcher,
+            search,
             readable,
             origins: origins
                 .map(|instance| (instance.id, instance.origin))
@@ -69,8 +69,14 @@ impl Selection<'_> {
         posts: &[TimelinePost],
     ) -> Result<Vec<bool>, StoreError> {
         let authors: Vec<AccountId> = posts.iter().filter_map(|post| post.account).collect();
-        let nicknames = search::nicknames(tx, &authors, self.readable)?;
-        let sources = search::sources(tx, posts, self.readable)?;
+        let nicknames = match self.search.has_words() {
+            true => search::nicknames(tx, &authors, self.readable)?,
+            false => HashMap::new(),
+        };
+        let sources = match self.search.names_sources() {
+            true => search::sources(tx, posts, self.readable)?,
+            false => HashMap::new(),
+        };
         let is_match = |post: &TimelinePost| {
             let origin = self.origins.get(&post.instance).map_or("", String::as_str);
             let stated = StatedFacts::read(&post.raw, origin);
@@ -89,7 +95,7 @@ impl Selection<'_> {
             let sources = sources.get(&post.id).map(Vec::as_slice).unwrap_or_default();
             let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
             let via = origin.split_once("://").map_or(origin, |(_, host)| host);
-            self.matcher.matches(&PostFacts {
+            self.search.matcher.matches(&PostFacts {
                 author_id: post.account.map(AccountId::raw),
                 entries: &entries,
                 via: &[via],
