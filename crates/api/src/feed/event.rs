@@ -8,6 +8,7 @@ use driftline_store::{
     InstanceId, Owner, SourceId, Viewer,
     change_feed::{Change, FeedSource},
     export::ExportPost,
+    timeline::TimelinePost,
 };
 use serde::Serialize;
 
@@ -91,6 +92,34 @@ impl FeedEvent {
     /// Whether its source shows a viewer the post, as it is now.
     pub(crate) fn is_for(&self, viewer: Viewer) -> bool {
         self.readers.show(viewer, &self.change.row.post)
+    }
+
+    /// Returns the source's own copy of the post as it is now, under the ID by which the store knows
+    /// the post. `None` if the post is deleted, or if the source lists it no more, except in the event
+    /// that reports this.
+    pub(crate) fn own_copy(&self) -> Option<TimelinePost> {
+        let row = &self.change.row;
+        let has_left = row.left_at_ms.is_some() && self.change.kind != ChangeKind::Left;
+        let post = &row.post;
+        if has_left || post.deleted_at_ms.is_some() {
+            return None;
+        }
+        Some(TimelinePost {
+            id: row.post_id,
+            post_id: row.post_id,
+            public_id: row.post_id,
+            instance: self.instance,
+            upstream_id: post.upstream_id.clone(),
+            uri: post.uri.clone(),
+            url: post.url.clone(),
+            account: post.account,
+            created_at_ms: post.created_at_ms,
+            edited_at_ms: post.edited_at_ms,
+            visibility: post.visibility,
+            boost_of: post.boost_of.clone(),
+            raw: post.raw.clone()?,
+            copies: Vec::new(),
+        })
     }
 
     /// One line of JSON: `event`, `history`, `source` and `post`, a [`PostRecord`]. It is written once,

@@ -85,6 +85,8 @@ mod tests {
             upstream_id: "7".to_owned(),
             uri: None,
             url: Some("https://a.example/7".to_owned()),
+            account: None,
+            boost_of: None,
             created_at_ms: Some(5),
             edited_at_ms: None,
             deleted_at_ms: None,

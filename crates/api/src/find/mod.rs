@@ -8,9 +8,10 @@ use std::sync::{
 };
 
 use driftline_core::{
+    feed::ChangeKind,
     names::acct::AcctKey,
     predicate::{
-        Acct, Folding, IdMask, LimitError, Matcher, NameContext, ParseError, Predicate,
+        Acct, Condition, Folding, IdMask, LimitError, Matcher, NameContext, ParseError, Predicate,
         Proposition, Term, Tree, Usage, UsageError, Word, WordMatch,
     },
 };
@@ -18,7 +19,7 @@ use driftline_store::{
     AccountId, StoreError, Tx, account, instance,
     search::{self, Lookup},
     social::local_account,
-    timeline::{Range, Stretch, TimelinePost, Viewer},
+    timeline::{self, Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
 
@@ -26,6 +27,7 @@ use parking_lot::Mutex;
 
 use crate::{
     auth::RequestContext,
+    feed::FeedEvent,
     transport::{ApiError, ApiResult},
 };
 use selection::Selection;
@@ -156,6 +158,47 @@ impl Search {
         };
         *self.lookup.lock() = Some(lookup.clone());
         search::find(tx, range, &readable, &lookup, &selection)
+    }
+
+    /// Returns for each change whether the predicate selects the post for a viewer. The source's own
+    /// copy is compared, without the index. A deletion is always selected, since its post has no text.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
+    pub fn selects(
+        &self,
+        tx: &mut Tx<'_>,
+        events: &[Arc<FeedEvent>],
+        viewer: Viewer,
+        now_ms: i64,
+    ) -> Result<Vec<bool>, StoreError> {
+        let readable = ReadableSources::load(tx, viewer)?;
+        let copies: Vec<_> = events.iter().map(|event| event.own_copy()).collect();
+        let has_copy: Vec<bool> = copies.iter().map(Option::is_some).collect();
+        let mut posts: Vec<TimelinePost> = copies.into_iter().flatten().collect();
+        if self.names_sources() {
+            let keys: Vec<_> = posts.iter().map(TimelinePost::key).collect();
+            let copies = timeline::copies_of(tx, &keys, &readable)?;
+            for post in &mut posts {
+                post.copies = copies.get(&post.post_id).cloned().unwrap_or_default();
+            }
+        }
+        let selection = Selection::load(tx, self, &readable, now_ms)?;
+        let mut selected = selection.selected(tx, &posts)?.into_iter();
+        let events = events.iter().zip(has_copy);
+        Ok(events
+            .map(|(event, has_copy)| {
+                let is_selected = has_copy && selected.next().unwrap_or_default();
+                is_selected || event.change.kind == ChangeKind::Delete
+            })
+            .collect())
+    }
+
+    /// True if the predicate has a term `source:`, which copies decide, too.
+    fn names_sources(&self) -> bool {
+        let propositions = self.predicate.tree().propositions().into_iter();
+        let mut conditions = propositions.filter_map(|proposition| proposition.condition.as_ref());
+        conditions.any(|condition| matches!(condition, Condition::Source(_)))
     }
 
     /// [`Search::stretch`] of a request, which ends a search that reads too much.

@@ -51,13 +51,27 @@ impl Pick for Selection<'_> {
     fn pick(
         &self,
         tx: &mut Tx<'_>,
-        mut posts: Vec<TimelinePost>,
+        posts: Vec<TimelinePost>,
     ) -> Result<Vec<TimelinePost>, StoreError> {
-        posts.retain(|post| !self.hidden.has(post));
+        let selected = self.selected(tx, &posts)?;
+        let posts = posts.into_iter().zip(selected);
+        Ok(posts
+            .filter_map(|(post, is_selected)| is_selected.then_some(post))
+            .collect())
+    }
+}
+
+impl Selection<'_> {
+    /// Returns for each post whether it is selected.
+    pub(super) fn selected(
+        &self,
+        tx: &mut Tx<'_>,
+        posts: &[TimelinePost],
+    ) -> Result<Vec<bool>, StoreError> {
         let authors: Vec<AccountId> = posts.iter().filter_map(|post| post.account).collect();
         let nicknames = search::nicknames(tx, &authors, self.readable)?;
-        let sources = search::sources(tx, &posts, self.readable)?;
-        posts.retain(|post| {
+        let sources = search::sources(tx, posts, self.readable)?;
+        let is_match = |post: &TimelinePost| {
             let origin = self.origins.get(&post.instance).map_or("", String::as_str);
             let stated = StatedFacts::read(&post.raw, origin);
             let mut entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
@@ -90,7 +104,8 @@ impl Pick for Selection<'_> {
                 counts: stated.counts,
                 ..PostFacts::bare(post.id.raw(), &stated.author)
             })
-        });
-        Ok(posts)
+        };
+        let is_selected = |post| !self.hidden.has(post) && is_match(post);
+        Ok(posts.iter().map(is_selected).collect())
     }
 }

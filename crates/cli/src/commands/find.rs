@@ -3,14 +3,16 @@
 use std::io;
 
 use clap::Args;
-use driftline_server::admin::{ExplainFind, FindPosts, FoundPost};
+use driftline_core::{feed::ChangeKinds, predicate::Usage};
+use driftline_server::admin::{ExplainFind, FindPosts, FoundPost, ReadFeed, read_query};
 use driftline_store::LocalId;
 use serde::Serialize;
 
+use super::tail::Following;
 use crate::{
     config::Config,
     error::CliError,
-    output, shown,
+    output, shown, stop,
     store_access::{self, Missing, StoreAccess},
 };
 
@@ -35,12 +37,24 @@ pub struct Find {
     /// Only count the posts.
     #[arg(long, conflicts_with_all = ["explain", "csv"])]
     count: bool,
+    /// Print the newest posts, the oldest of them first, and then each new post as it is stored, until
+    /// the command is ended.
+    #[arg(long, conflicts_with_all = ["all", "count", "explain"])]
+    follow: bool,
     /// Print comma-separated values, with the names of the columns first.
     #[arg(long)]
     csv: bool,
     /// Only print how the posts are found.
     #[arg(long)]
     explain: bool,
+}
+
+/// The posts that were handed on.
+#[derive(Default)]
+struct Newest {
+    count: u64,
+    /// The place above which later posts stand.
+    end: Option<LocalId>,
 }
 
 /// The number of posts.
@@ -58,10 +72,72 @@ impl Find {
         if json && self.csv {
             return Err(CliError::usage("use --json or --csv, not both"));
         }
+        if self.follow {
+            read_query(&self.query, config.as_account.as_ref(), Usage::Saved)?;
+            let stop = stop::on_signal()?;
+            return tokio::select! {
+                followed = self.follow(config, json) => followed,
+                () = stop::stopped(stop) => Ok(()),
+            };
+        }
         store_access::with(config, Missing::Refuse, async |access| {
             self.on(access, json).await
         })
         .await
+    }
+
+    /// Prints the newest posts and then each new one.
+    async fn follow(&self, config: &Config, json: bool) -> Result<(), CliError> {
+        let mut printer = Printer::new(json, self.csv)?;
+        let mut newest = Vec::new();
+        let read = store_access::with(config, Missing::Refuse, async |access| {
+            let take = |post| {
+                newest.push(post);
+                Ok(())
+            };
+            self.newest(access, take).await
+        });
+        let mut above = read.await?.end;
+        newest
+            .iter()
+            .rev()
+            .try_for_each(|post| printer.print(post))?;
+        printer.flush()?;
+        let request = ReadFeed {
+            sources: Vec::new(),
+            after: None,
+            events: ChangeKinds::NEW,
+            history: false,
+            tombstones: false,
+            matching: None,
+            limit: PORTION.into(),
+            wait_ms: 0,
+        };
+        // The feed says when posts are stored. The search shows each once, at the viewer's place.
+        let mut following = Following::new(config, request, false);
+        while following.next().await?.is_some() {
+            loop {
+                let request = FindPosts {
+                    above,
+                    ..self.portion(None, PORTION.into())
+                };
+                let found = match following.execute(request).await {
+                    Err(error) if error.may_pass() => {
+                        following.retry_later(&error).await;
+                        continue;
+                    }
+                    found => found?,
+                };
+                let mut posts = found.posts.iter().rev();
+                posts.try_for_each(|post| printer.print(post))?;
+                printer.flush()?;
+                above = Some(found.end);
+                if found.next.is_none() {
+                    break;
+                }
+            }
+        }
+        Ok(())
     }
 
     async fn on(&self, access: &mut StoreAccess, json: bool) -> Result<(), CliError> {
@@ -81,30 +157,45 @@ impl Find {
                 ]
             });
         }
+        let mut printer = Printer::new(json, self.csv)?;
+        let newest = self.newest(access, |post| printer.print(&post)).await?;
+        match self.count {
+            true => {
+                let counted = Counted {
+                    count: newest.count,
+                };
+                output::reply(json, &counted, |of| vec![shown::count(of.count, "post")])
+            }
+            false => printer.flush(),
+        }
+    }
+
+    /// Hands on the newest posts, as many as are asked for.
+    async fn newest(
+        &self,
+        access: &mut StoreAccess,
+        mut take: impl FnMut(FoundPost) -> Result<(), CliError>,
+    ) -> Result<Newest, CliError> {
         let mut left = if self.all || self.count {
             u64::MAX
         } else {
             self.limit
         };
-        let (mut below, mut count) = (None, 0);
-        let mut printer = Printer::new(json, self.csv)?;
-        while left > 0 {
+        let mut newest = Newest::default();
+        let mut below = None;
+        loop {
             let found = access.execute(self.portion(below, left)).await?;
-            count += found.count;
+            newest.end = newest.end.or(Some(found.end));
+            newest.count += found.count;
+            let posts = found.posts.into_iter();
+            for post in posts.take(usize::try_from(left).unwrap_or(usize::MAX)) {
+                take(post)?;
+            }
             left -= found.count.min(left);
-            for post in &found.posts {
-                printer.print(post)?;
-            }
             below = found.next;
-            if below.is_none() {
-                break;
+            if below.is_none() || left == 0 {
+                return Ok(newest);
             }
-        }
-        match self.count {
-            true => output::reply(json, &Counted { count }, |of| {
-                vec![shown::count(of.count, "post")]
-            }),
-            false => printer.end(),
         }
     }
 
@@ -113,6 +204,7 @@ impl Find {
             query: self.query.clone(),
             source: self.source.clone(),
             below,
+            above: None,
             limit: u16::try_from(left).unwrap_or(PORTION).min(PORTION),
             only_count: self.count,
         }
@@ -161,9 +253,9 @@ impl Printer {
         }
     }
 
-    fn end(self) -> Result<(), CliError> {
+    fn flush(&mut self) -> Result<(), CliError> {
         match self {
-            Self::Csv(mut writer) => writer.flush().map_err(|error| output::broken(&error)),
+            Self::Csv(writer) => writer.flush().map_err(|error| output::broken(&error)),
             Self::Text | Self::Json => Ok(()),
         }
     }

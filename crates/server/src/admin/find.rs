@@ -3,7 +3,10 @@
 use std::{collections::HashMap, sync::Arc};
 
 use driftline_api::find::Search;
-use driftline_core::predicate::{Condition, NameContext, Predicate, SourceName, Tree};
+use driftline_core::{
+    predicate::{Condition, NameContext, Predicate, SourceName, Term, Tree, Usage},
+    social::AccountName,
+};
 use driftline_mastodon::StatedFacts;
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
@@ -28,10 +31,12 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
     }
     let mut range = Range {
         max: request.below,
+        min: request.above,
         limit: request.limit.clamp(1, MAX_LIMIT),
         ..Range::default()
     };
     let limit = usize::from(range.limit);
+    let end = host.store.read(search::end).await?;
     let mut posts: Vec<TimelinePost> = Vec::new();
     let is_last = loop {
         let search = Arc::clone(&search);
@@ -39,13 +44,21 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
             .store
             .read(move |tx| search.stretch(tx, &range, viewer, now_ms()));
         let part = part.await?;
-        posts.extend(part.posts);
+        match range.min {
+            // Upward, what is read later is newer.
+            Some(_) => posts.splice(0..0, part.posts).for_each(drop),
+            None => posts.extend(part.posts),
+        }
         match part.rest {
             Some(rest) => range = rest,
             None => break posts.len() < limit,
         }
     };
-    let last = posts.last().map(|post| post.id);
+    let newest = posts.first().map(|post| post.id);
+    let last = match request.above {
+        Some(_) => newest,
+        None => posts.last().map(|post| post.id),
+    };
     let origins: HashMap<InstanceId, String> = host
         .store
         .read(instance::all)
@@ -59,6 +72,10 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
         count: posts.len() as u64,
         posts: found.collect::<Result<_, _>>()?,
         next: last.filter(|_| !is_last),
+        end: match newest {
+            Some(newest) if request.above.is_some() && !is_last => newest,
+            newest => newest.map_or(end, |newest| newest.max(end)),
+        },
     })
 }
 
@@ -82,18 +99,42 @@ pub(super) async fn explain(host: &Host, request: ExplainFind) -> Result<FindPla
     })
 }
 
-async fn prepared(host: &Host, query: &str, source: Option<&str>) -> Result<Search, CommandError> {
-    let viewer = host.account.as_ref().map(ToString::to_string);
+/// Reads a predicate as an account, or the operator, wrote it for a use.
+///
+/// # Errors
+/// [`CommandError`] with the column of the first problem and its remedy, or with the first term that
+/// the use refuses.
+pub fn read_query(
+    query: &str,
+    account: Option<&AccountName>,
+    usage: Usage,
+) -> Result<Predicate, CommandError> {
+    let viewer = account.map(ToString::to_string);
     let names = NameContext {
         origin: "",
         viewer: viewer.as_deref(),
     };
-    let mut predicate = Predicate::parse(query, &names).map_err(CommandError::usage)?;
+    let predicate = Predicate::parse(query, &names);
+    let predicate = predicate.map_err(|error| {
+        let hint = error.problem.hint();
+        CommandError::usage(format!("{error}. {hint}"))
+    })?;
+    predicate.validate(usage).map_err(CommandError::usage)?;
+    Ok(predicate)
+}
+
+/// Prepares a search of the host's viewer, in one source or in all.
+pub(super) async fn prepared(
+    host: &Host,
+    query: &str,
+    source: Option<&str>,
+) -> Result<Search, CommandError> {
+    let mut predicate = read_query(query, host.account.as_ref(), Usage::Search)?;
     if let Some(name) = source {
         let source = readable(host, name).await?;
         let name = SourceName::new(&source.name)
             .ok_or_else(|| CommandError::usage(format!("invalid source name {name:?}")))?;
-        let term = driftline_core::predicate::Term::Condition(Condition::Source(name));
+        let term = Term::Condition(Condition::Source(name));
         let both = Tree::And(
             Box::new(Tree::atom(term)),
             Box::new(predicate.tree().clone()),

@@ -51,6 +51,7 @@ use driftline_upstream::{ClientPurpose, abilities, scope};
 use serde_json::value::{RawValue, to_raw_value};
 
 pub use account_handle::with_account_id;
+pub use find::read_query;
 pub use host::{DEFAULT_SOURCES_PER_ACCOUNT, Host};
 pub use protocol::*;
 pub use sources::add_checked;

@@ -7,7 +7,7 @@ use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{LocalId, SourceKey, from_sql, sql},
+    id_types::{AccountId, LocalId, SourceKey, from_sql, sql},
     mirror::machine::source_scope,
     posts::{
         content_scope::{ContentScope, ReadableScopes},
@@ -45,6 +45,10 @@ pub struct ExportPost {
     pub uri: Option<String>,
     /// Its address for people.
     pub url: Option<String>,
+    /// Its author's ID; `None` if the upstream left the author out.
+    pub account: Option<AccountId>,
+    /// The upstream ID of the post that it boosts.
+    pub boost_of: Option<String>,
     /// The time of creation according to its author, in Unix ms.
     pub created_at_ms: Option<i64>,
     /// The time of its last edit, in Unix ms.
@@ -202,7 +206,9 @@ fn posts(
     let ids = Column::i64(ids.iter().copied());
     let found = tx.query(
         "select p.id, p.upstream_id, p.uri, p.url, p.created_at_ms, p.edited_at_ms, p.deleted_at_ms,
-             p.read_at_ms, p.visibility, p.claimed, p.raw, p.content_scope,
+             p.read_at_ms, p.visibility, p.claimed, p.raw, p.content_scope, p.boost_of_upstream_id,
+             (select a.acct_id from account a
+              where a.id = p.account_id and a.instance_id = p.instance_id) as author_id,
              c.raw as own_raw, c.edited_at_ms as own_edited_at_ms, c.read_at_ms as own_read_at_ms
          from post p left join scoped_content c
              on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
@@ -221,6 +227,8 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<(i64, ExportPost)
         upstream_id: row.text("upstream_id")?,
         uri: row.opt_text("uri")?,
         url: row.opt_text("url")?,
+        account: row.opt_i64("author_id")?.map(from_sql).transpose()?,
+        boost_of: row.opt_text("boost_of_upstream_id")?,
         created_at_ms: row.opt_i64("created_at_ms")?,
         edited_at_ms: row.opt_i64("edited_at_ms")?,
         deleted_at_ms: row.opt_i64("deleted_at_ms")?,

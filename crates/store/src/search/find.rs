@@ -16,6 +16,8 @@ use super::{
 };
 use crate::{
     error::StoreError,
+    id_types::{LocalId, from_sql},
+    local_ids,
     posts::{
         index_pending::unindexed,
         timeline::{self, Picks, Place, Range, SearchPlaces, Stretch},
@@ -80,6 +82,17 @@ pub fn find(
         waiting: &waiting,
     };
     timeline::found(tx, range, bound, readable, &places, picks)
+}
+
+/// Returns the place up to which all posts are visible. Posts that are stored later stand above
+/// it, except history.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn end(tx: &mut Tx<'_>) -> Result<LocalId, StoreError> {
+    let bound = Bound::read(tx)?;
+    let last = local_ids::last_given(tx)?;
+    Ok(from_sql(last.min(bound.below - 1).max(0))?)
 }
 
 /// Describes what the index looks up for a predicate: the numbers of its terms, joined by `AND` and

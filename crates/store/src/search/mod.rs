@@ -11,6 +11,6 @@ mod readers;
 mod sources;
 
 pub use documents::{index_pending, root};
-pub use find::{Lookup, explain, find, lookup, pending};
+pub use find::{Lookup, end, explain, find, lookup, pending};
 pub use nicknames::nicknames;
 pub use sources::sources;

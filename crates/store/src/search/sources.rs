@@ -22,11 +22,12 @@ pub fn sources(
     posts: &[TimelinePost],
     readable: &ReadableSources,
 ) -> Result<HashMap<LocalId, Vec<String>>, StoreError> {
-    let mut places: HashMap<i64, LocalId> = HashMap::new();
+    // A copy may be among the posts, too.
+    let mut places: HashMap<i64, Vec<LocalId>> = HashMap::new();
     let mut instances: HashSet<i64> = HashSet::new();
     for post in posts {
         for key in post.copies.iter().copied().chain([post.key()]) {
-            places.insert(sql(key.post), post.id);
+            places.entry(sql(key.post)).or_default().push(post.id);
             instances.insert(sql(key.instance));
         }
     }
@@ -43,7 +44,7 @@ pub fn sources(
             "select e.source_id, e.post_id, e.visibility as narrowest, p.visibility, p.claimed
              from entry e join post p on p.id = e.post_id and p.instance_id = e.instance_id
              where {which} and e.source_id {{in $3}} and e.instance_id {{in $2}} and not e.gone
-                 and e.returns = p.returns"
+                 and p.deleted_at_ms is null and e.returns = p.returns"
         )
     };
     let row = |row: &Row<'_>| {
@@ -63,9 +64,10 @@ pub fn sources(
     for (source_id, post_id, (narrowness, is_claimed)) in found {
         let source = all.iter().find(|source| sql(source.key.id) == source_id);
         let is_shown = source.is_some_and(|source| source.shows_post(narrowness, is_claimed));
-        if let (true, Some(place)) = (is_shown, places.get(&post_id)) {
+        for place in places.get(&post_id).into_iter().flatten() {
             let names = names.get(&source_id).into_iter().flatten();
-            by_place.entry(*place).or_default().extend(names.cloned());
+            let names = names.filter(|_| is_shown).cloned();
+            by_place.entry(*place).or_default().extend(names);
         }
     }
     Ok(by_place)

@@ -64,6 +64,15 @@ impl Directory {
                     && known.history == export.history
                     && known.honour_deletions == export.honour_deletions
                     && known.media == export.media;
+                if known.filter.matching != export.matching {
+                    let known = match &known.filter.matching {
+                        Some(query) => format!("with --matching '{query}'"),
+                        None => "without --matching".to_owned(),
+                    };
+                    return Err(CliError::usage(format!(
+                        "{shown} has an export {known}; use the same predicate, or name another folder"
+                    )));
+                }
                 if !is_same {
                     return Err(CliError::usage(format!(
                         "{shown} has an export with other options, see its manifest.json; name another folder"

@@ -16,7 +16,8 @@ mod reading;
 mod record;
 mod redaction;
 
-use driftline_core::feed::FeedPosition;
+use driftline_core::{feed::FeedPosition, predicate::Usage};
+use driftline_server::admin::read_query;
 
 pub use self::options::Export;
 use self::{
@@ -35,9 +36,14 @@ impl Export {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+    pub async fn run(mut self, config: &Config, json: bool) -> Result<(), CliError> {
         if let Some(ExportCommand::Check { dir }) = &self.command {
             return check::run(dir, json);
+        }
+        if let Some(query) = &self.matching {
+            // One spelling, and no `me`: a folder is for one predicate, whoever writes into it.
+            let predicate = read_query(query, config.as_account.as_ref(), Usage::Search)?;
+            self.matching = Some(predicate.canonical().to_string());
         }
         if let Some(dir) = self.out.clone() {
             return store_access::with(config, Missing::Refuse, async |access| {
@@ -77,6 +83,7 @@ impl Export {
             since_ms: self.since,
             until_ms: self.until,
             by: self.by,
+            matching: self.matching.clone(),
             deleted: self.deleted,
         }
     }

@@ -43,6 +43,15 @@ pub struct Export {
     /// Which time of a post `--since` and `--until` are about.
     #[arg(long, value_enum, default_value_t)]
     pub(super) by: TimeOf,
+    /// Only posts that match this predicate, such as '(cat OR dog) has:media': those that `driftline
+    /// find` finds. See docs/predicates.md.
+    #[arg(
+        long,
+        value_name = "QUERY",
+        allow_hyphen_values = true,
+        conflicts_with = "deleted"
+    )]
+    pub(super) matching: Option<String>,
     /// Also what deleted posts held, where it was kept.
     #[arg(long)]
     pub(super) deleted: bool,

@@ -39,6 +39,7 @@ impl Reading {
                 events: ChangeKinds::NEW,
                 history: true,
                 tombstones: true,
+                matching: filter.matching.clone(),
                 limit: PAGE,
                 wait_ms: 0,
             },
@@ -114,7 +115,7 @@ impl Reading {
             if record.event != ChangeKind::New && !after.is_some_and(is_told) {
                 continue;
             }
-            if self.filter.takes(&record.post) {
+            if line.is_match && self.filter.takes(&record.post) {
                 records.push(record);
             }
         }
@@ -191,6 +192,7 @@ mod tests {
         since_ms: None,
         until_ms: None,
         by: TimeOf::Stored,
+        matching: None,
         deleted: false,
     };
 
@@ -207,6 +209,7 @@ mod tests {
             position: position.to_owned(),
             event,
             source: "sim".to_owned(),
+            is_match: true,
             data: to_raw_value(&data).unwrap(),
         }
     }
@@ -252,5 +255,23 @@ mod tests {
         let mut noting = reading().with_deletions();
         assert_eq!(taken(&mut noting, events()), [(ChangeKind::New, 11)]);
         assert!(noting.deletions().is_some());
+    }
+
+    /// The position of a change is compared with that before it, whether that one matches or not.
+    #[test]
+    fn posts_that_do_not_match_move_the_position_alone() {
+        use ChangeKind::{Edit, New};
+        let mut reading = Reading::new(&[], ALL, &FeedPosition::default());
+        reading.changes_after = Some("1:5,2:9".parse().unwrap());
+        let mut events = vec![
+            line(New, 11, "1:1"),
+            line(Edit, 12, "1:6"),
+            line(Edit, 21, "1:6,2:8"),
+            line(New, 22, "1:6,2:10"),
+        ];
+        events[0].is_match = false;
+        events[1].is_match = false;
+        assert_eq!(taken(&mut reading, events), [(New, 22)]);
+        assert_eq!(reading.position().unwrap().to_string(), "1:6,2:10");
     }
 }

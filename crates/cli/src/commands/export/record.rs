@@ -37,6 +37,9 @@ pub struct Filter {
     pub until_ms: Option<i64>,
     /// Which time of a post these are about.
     pub by: TimeOf,
+    /// Only posts that match this predicate, in its canonical form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub matching: Option<String>,
     /// Whether deleted posts are whole.
     pub deleted: bool,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driftline_server::admin::{FeedPage, Host, ReadFeed, Request as _};
+use driftline_server::admin::{FeedPage, Host, ReadFeed, Request};
 use tokio::time::sleep;
 
 use crate::{
@@ -11,7 +11,7 @@ use crate::{
     error::CliError,
     output,
     socket::Client,
-    store_access::{Missing, StoreAccess, same_database},
+    store_access::{self, Missing, StoreAccess, same_database},
 };
 
 /// Follows the feed.
@@ -54,13 +54,12 @@ impl<'c> Following<'c> {
     pub async fn next(&mut self) -> Result<Option<FeedPage>, CliError> {
         loop {
             let has_begun = self.request.after.is_some();
-            let answer = match &mut self.from {
+            let answer = match self.from {
                 From::Nowhere => match self.connect().await? {
                     Some(page) => Ok(page),
                     None => continue,
                 },
-                From::Server(client) => client.execute(self.request.clone()).await,
-                From::Database(host) => Ok(self.request.clone().execute(host).await?),
+                From::Server(_) | From::Database(_) => self.execute(self.request.clone()).await,
             };
             match answer {
                 Ok(page) if page.events.is_empty() && self.ends && has_begun => return Ok(None),
@@ -71,13 +70,30 @@ impl<'c> Following<'c> {
                     return Ok(Some(page));
                 }
                 Err(why) if why.may_pass() && !self.ends => {
-                    self.say(&format!("{why}; going on once it is there again"));
-                    self.leave().await;
-                    sleep(RETRY).await;
+                    self.retry_later(&why).await;
                 }
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Executes another command where the feed comes from.
+    ///
+    /// # Errors
+    /// [`CliError`] as for [`Request::execute`].
+    pub async fn execute<R: Request>(&mut self, request: R) -> Result<R::Reply, CliError> {
+        match &mut self.from {
+            From::Nowhere => store_access::once(self.config, Missing::Refuse, request).await,
+            From::Server(client) => client.execute(request).await,
+            From::Database(host) => Ok(request.execute(host).await?),
+        }
+    }
+
+    /// Waits a moment after an error that may pass, and then connects again.
+    pub async fn retry_later(&mut self, error: &CliError) {
+        self.say(&format!("{error}; going on once it is there again"));
+        self.leave().await;
+        sleep(RETRY).await;
     }
 
     /// Lets go of the store.

@@ -118,6 +118,7 @@ mod tests {
             position: "1:5".to_owned(),
             event: ChangeKind::New,
             source: "home".to_owned(),
+            is_match: true,
             data: to_raw_value(&data).unwrap(),
         }
     }

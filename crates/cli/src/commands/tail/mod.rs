@@ -9,14 +9,17 @@ mod state;
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use driftline_core::feed::{ChangeKinds, FeedPosition};
-use driftline_server::admin::{FeedLine, ReadFeed};
+use driftline_core::{
+    feed::{ChangeKinds, FeedPosition},
+    predicate::Usage,
+};
+use driftline_server::admin::{FeedLine, ReadFeed, read_query};
 use tokio::sync::watch;
 
+pub use self::following::Following;
 use self::{
     command::{PostCommand, Ran},
     dead_letters::DeadLetters,
-    following::Following,
     state::State,
 };
 use crate::{
@@ -44,6 +47,11 @@ pub struct Tail {
     /// Also posts that were older than what their source had shown when they were stored.
     #[arg(long)]
     history: bool,
+    /// Only events of posts that match this predicate, in their present version, such as '(cat OR dog)
+    /// -instance:bots.example': see docs/predicates.md. Deletions of all posts are passed on, since
+    /// their texts are gone.
+    #[arg(long, value_name = "QUERY", allow_hyphen_values = true)]
+    matching: Option<String>,
     /// End when all that is stored was told.
     #[arg(long)]
     no_follow: bool,
@@ -78,6 +86,9 @@ impl Tail {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
+        if let Some(query) = &self.matching {
+            read_query(query, config.as_account.as_ref(), Usage::Saved)?;
+        }
         let stop = stop::on_signal()?;
         let mut state = self.state.clone().map(State::open).transpose()?;
         let known = state.as_ref().and_then(|state| state.position.clone());
@@ -104,6 +115,7 @@ impl Tail {
             events: self.events,
             history: self.history,
             tombstones: false,
+            matching: self.matching.clone(),
             limit: PAGE,
             wait_ms: 0,
         };
@@ -126,7 +138,7 @@ impl Tail {
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
             let Some(page) = page else { return Ok(()) };
-            for line in &page.events {
+            for line in page.events.iter().filter(|line| line.is_match) {
                 if !sink.take(line, &mut stop).await? {
                     return Ok(());
                 }

@@ -18,6 +18,8 @@ pub struct ReadFeed {
     pub history: bool,
     /// Also that a post was new or edited that is deleted by now.
     pub tombstones: bool,
+    /// The predicate with which each post is compared; without it every event is a match.
+    pub matching: Option<String>,
     /// The most events.
     pub limit: u32,
     /// How long to wait for an event, ms; 30 s at most.
@@ -42,6 +44,8 @@ pub struct FeedLine {
     pub event: ChangeKind,
     /// The source's name.
     pub source: String,
+    /// False if the request has a predicate that the post does not match. A deletion always is a match.
+    pub is_match: bool,
     /// The event as `GET /api/v1/stream/posts` tells it.
     pub data: Box<RawValue>,
 }

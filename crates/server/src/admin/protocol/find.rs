@@ -14,6 +14,8 @@ pub struct FindPosts {
     pub source: Option<String>,
     /// Only posts at places below this one.
     pub below: Option<LocalId>,
+    /// Only posts at places above this one, the lowest of them.
+    pub above: Option<LocalId>,
     /// The largest number of posts, up to 1,000.
     pub limit: u16,
     /// True if only the number of posts is needed.
@@ -25,10 +27,14 @@ pub struct FindPosts {
 pub struct FoundPosts {
     /// The number of posts of the portion.
     pub count: u64,
-    /// The posts; empty if only their number is needed.
+    /// The posts, the newest first; empty if only their number is needed.
     pub posts: Vec<FoundPost>,
-    /// The place below which the next portion begins; `None` after the last post.
+    /// The place after which the next portion begins, in the direction of the request; `None` after
+    /// the last post.
     pub next: Option<LocalId>,
+    /// The place above which a later search repeats none of these posts and finds those that were
+    /// stored meanwhile.
+    pub end: LocalId,
 }
 
 /// A post that a predicate selects.
