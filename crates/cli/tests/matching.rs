@@ -323,8 +323,8 @@ fn a_tail_passes_on_each_match_and_goes_on_where_it_was() {
     home.look_up(&Version::first(other).id(), LookUp::Gone);
     store.close_blocking();
     let id_of = |number: u64| {
-        let rows = data_dir.export("home").into_iter();
-        let mut named = rows.filter(|row| row["upstream_id"] == number.to_string());
+        let (rows, name) = (data_dir.export("home").into_iter(), number.to_string());
+        let mut named = rows.filter(|row| row["upstream_id"] == name);
         named.next().unwrap()["id"].clone()
     };
     assert_eq!(tail(&["cat", "--events", "new,edit,delete"]).status, 0);

@@ -137,8 +137,8 @@ async fn feed(
     State(app): State<Arc<App>>,
     address: Address,
     PathText(form): PathText,
-    Params(FeedKey { key }): Params<FeedKey>,
     headers: HeaderMap,
+    Params(FeedKey { key }): Params<FeedKey>,
 ) -> ApiResult {
     let form = match &*form {
         "atom" => FeedForm::Atom,
@@ -230,12 +230,12 @@ fn answer(form: FeedForm, body: String, headers: &HeaderMap) -> Response {
 
 fn atom(address: &Address, list: &List, posts: &[Value]) -> String {
     let id = address.url(&format!("/api/v1/lists/{}", list.id));
-    let updated = posts.iter().map(updated).max().unwrap_or(EPOCH);
+    let newest = posts.iter().map(updated).max().unwrap_or(EPOCH);
     let feed = html! {
         feed xmlns="http://www.w3.org/2005/Atom" {
             id { (id) }
             title { (without_control(&list.settings.title)) }
-            updated { (updated) }
+            updated { (newest) }
             @for post in posts {
                 entry {
                     id { (text(post, "uri")) }
