@@ -24,8 +24,8 @@ mod search;
 mod statuses;
 pub(crate) mod streaming;
 pub(crate) mod timelines;
-mod values;
-mod view;
+pub(crate) mod values;
+pub(crate) mod view;
 
 use std::sync::Arc;
 
