@@ -120,7 +120,11 @@ fn language(status: &RawObject<'_>) -> Option<String> {
 fn tags(status: &RawObject<'_>) -> impl Iterator<Item = String> {
     let tags = status.objects("tags");
     tags.filter_map(|tag| tag.some_text("name").map(Cow::into_owned))
+        .take(MAX_TAGS)
 }
+
+/// The number of tags of a post that count. A server may send any number.
+const MAX_TAGS: usize = 100;
 
 fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
     let present = all.into_iter().filter(|(_, is_present)| *is_present);

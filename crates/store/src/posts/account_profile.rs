@@ -156,7 +156,8 @@ fn store_terms(
         ],
     )?;
     let terms = changed.iter().flat_map(|(account_id, profile)| {
-        let terms = text_terms(&profile.display_name).into_iter();
+        let beginning: String = profile.display_name.chars().take(INDEXED_CHARS).collect();
+        let terms = text_terms(&beginning).into_iter();
         terms.map(|term| (*account_id, i64::from(term.number())))
     });
     let terms: Vec<(i64, i64)> = terms.collect();
@@ -170,3 +171,7 @@ fn store_terms(
         ],
     )
 }
+
+/// The beginning of a display name by which searches find its account. A server may send names of any
+/// length.
+const INDEXED_CHARS: usize = 200;
