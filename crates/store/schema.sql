@@ -485,11 +485,12 @@ create table indexed_place (
     place {i64} not null,
     instance_id {i64} not null,
     post_id {i64} not null,
+    {postgresql row_terms int[] not null,}
     {postgresql terms int[] not null,}
     primary key ({key place + instance_id})
 ) {strict};
 create index indexed_place_post on indexed_place (post_id);
-{postgresql create index indexed_place_terms on indexed_place using gin (terms);}
+{postgresql create index indexed_place_terms on indexed_place using gin (terms, row_terms);}
 {sqlite create virtual table place_terms using fts5(terms, content='', contentless_delete=1, detail=none, tokenize='ascii');}
 
 -- Refresh --------------------------------------------------------------------------------------------

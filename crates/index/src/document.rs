@@ -22,20 +22,37 @@ pub struct Document {
 /// # Errors
 /// [`DbError`] if the database fails.
 pub fn write(tx: &mut Tx<'_>, documents: &[Document]) -> Result<(), DbError> {
-    let texts: Vec<String> = documents.iter().map(terms_as_text).collect();
+    let texts = |takes: fn(&Term) -> bool| -> Vec<String> {
+        let texts = documents.iter().map(|document| {
+            let terms = document.terms.iter().filter(|term| takes(term));
+            terms_as_text(terms)
+        });
+        texts.collect()
+    };
     let places = || Column::i64(documents.iter().map(|document| document.place));
     let instances = Column::i64(documents.iter().map(|document| document.instance_id));
     let posts = Column::i64(documents.iter().map(|document| document.post_id));
-    let texts = Column::text(texts.iter().map(String::as_str));
     if tx.dialect() == Dialect::Postgres {
+        let (of_rows, others) = (
+            texts(|term| term.names_row()),
+            texts(|term| !term.names_row()),
+        );
         return tx.execute_many_later(
-            "insert into indexed_place (place, instance_id, post_id, terms)
-             select r.place, r.instance_id, r.post_id, string_to_array(r.terms, ' ')::int[]
-             from {rows as r(place, instance_id, post_id, terms)}",
+            "insert into indexed_place (place, instance_id, post_id, row_terms, terms)
+             select r.place, r.instance_id, r.post_id, string_to_array(r.row_terms, ' ')::int[],
+                 string_to_array(r.terms, ' ')::int[]
+             from {rows as r(place, instance_id, post_id, row_terms, terms)}",
             &[],
-            &[places(), instances, posts, texts],
+            &[
+                places(),
+                instances,
+                posts,
+                Column::text(of_rows.iter().map(String::as_str)),
+                Column::text(others.iter().map(String::as_str)),
+            ],
         );
     }
+    let texts = texts(|_| true);
     tx.execute_many_later(
         "insert into indexed_place (place, instance_id, post_id) {rows}",
         &[],
@@ -44,7 +61,7 @@ pub fn write(tx: &mut Tx<'_>, documents: &[Document]) -> Result<(), DbError> {
     tx.execute_many_later(
         "insert into place_terms (rowid, terms) {rows}",
         &[],
-        &[places(), texts],
+        &[places(), Column::text(texts.iter().map(String::as_str))],
     )
 }
 
@@ -67,9 +84,9 @@ pub fn remove(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), Db
     )
 }
 
-fn terms_as_text(document: &Document) -> String {
-    let mut text = String::with_capacity(document.terms.len() * 11);
-    for term in &document.terms {
+fn terms_as_text<'t>(terms: impl Iterator<Item = &'t Term>) -> String {
+    let mut text = String::new();
+    for term in terms {
         if !text.is_empty() {
             text.push(' ');
         }

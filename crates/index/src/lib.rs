@@ -10,13 +10,15 @@
 //! terms.
 
 mod document;
+mod grams;
 mod places;
 mod plan;
 mod query;
 mod term;
 
 pub use document::{Document, remove, write};
+pub use grams::{WordTerms, text_terms};
 pub use places::{IndexedPlace, PlaceReader, PlaceWindow};
-pub use plan::{NamedRows, plan, planned_terms, text_terms, word_terms};
+pub use plan::{NamedRows, plan, planned_terms};
 pub use query::TermQuery;
 pub use term::Term;

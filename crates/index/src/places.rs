@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use driftline_db::{DbError, Dialect, Row, ToValue, Tx};
 
-use crate::query::TermQuery;
+use crate::query::{ConditionUse, TermQuery};
 
 /// A place of which the document meets a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,9 @@ fn in_postgres(
 ) -> Result<(Vec<IndexedPlace>, bool), DbError> {
     let order = window.order();
     let mut lists = Vec::new();
-    let condition = query.array_condition(4, &mut lists);
+    let in_walk = query.array_condition(ConditionUse::Walk, 4, &mut lists);
+    lists.clear();
+    let in_index = query.array_condition(ConditionUse::Index, 4, &mut lists);
     let lists: Vec<&dyn ToValue> = lists.iter().map(|list| list as &dyn ToValue).collect();
     let read = |tx: &mut Tx<'_>, sql: &str, limit: i64, window: PlaceWindow| {
         let mut params: Vec<&dyn ToValue> = vec![&window.above, &window.below, &limit];
@@ -161,10 +163,10 @@ fn in_postgres(
     let last = if window.is_upward { "max" } else { "min" };
     let walk = format!(
         "with walked as materialized (
-             select place, post_id, instance_id, terms from indexed_place
+             select place, post_id, instance_id, terms, row_terms from indexed_place
              where place > $1 and place < $2 order by place {order} limit $3
          )
-         select place, post_id, instance_id from walked where {condition}
+         select place, post_id, instance_id from walked where {in_walk}
          union all
          select {last}(place), 0, count(*) from walked"
     );
@@ -198,7 +200,7 @@ fn in_postgres(
         &format!(
             "with found as materialized (
                  select place, post_id, instance_id from indexed_place
-                 where place + 0 > $1 and place + 0 < $2 and {condition}
+                 where place + 0 > $1 and place + 0 < $2 and {in_index}
              )
              select place, post_id, instance_id from found order by place {order} limit $3"
         ),

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use driftline_core::predicate::{
-    Candidates, Condition, IdMask, SourceName, Term as PredicateTerm, Word, bigrams, index_form,
+    Candidates, Condition, IdMask, SourceName, Term as PredicateTerm, Word,
 };
 
-use crate::{query::TermQuery, term::Term};
+use crate::{grams::WordTerms, query::TermQuery, term::Term};
 
 /// The authors and sources that a predicate names, by the IDs of their rows, which do not change with
 /// a name. A name without an entry is not looked up.
@@ -58,8 +58,7 @@ fn term_query(term: &PredicateTerm, named: &NamedRows) -> TermQuery {
     match term {
         PredicateTerm::Word(word) => match named.by_word.get(word) {
             Some(authors) => {
-                let text = word_terms(word).into_iter().map(TermQuery::Term);
-                let text = TermQuery::All(text.collect());
+                let text = WordTerms::new(word).query();
                 TermQuery::AnyOf([text].into_iter().chain(by(authors)).collect())
             }
             None => TermQuery::Any,
@@ -71,7 +70,9 @@ fn term_query(term: &PredicateTerm, named: &NamedRows) -> TermQuery {
         PredicateTerm::Instance(host) => TermQuery::Term(Term::instance(host.as_str())),
         PredicateTerm::Condition(Condition::Source(name)) => match named.by_source.get(name) {
             Some(sources) => {
-                let sources = sources.iter().map(|id| TermQuery::Term(Term::in_source(*id)));
+                let sources = sources
+                    .iter()
+                    .map(|id| TermQuery::Term(Term::in_source(*id)));
                 TermQuery::AnyOf(sources.collect())
             }
             None => TermQuery::Any,
@@ -82,23 +83,3 @@ fn term_query(term: &PredicateTerm, named: &NamedRows) -> TermQuery {
         }
     }
 }
-
-/// The pairs of adjacent characters of a text, as terms, each once.
-pub fn text_terms(text: &str) -> Vec<Term> {
-    let form = index_form(text);
-    let pairs = bigrams(&form).map(|(first, second)| Term::bigram(first, second));
-    let mut terms: Vec<Term> = pairs.collect();
-    terms.sort_unstable();
-    terms.dedup();
-    terms
-}
-
-/// The terms that every text with a word has, at most [`MAX_TERMS`] of them: more would not make
-/// candidates rarer. A word of one character has none.
-pub fn word_terms(word: &Word) -> Vec<Term> {
-    let mut terms = text_terms(word.text());
-    terms.truncate(MAX_TERMS);
-    terms
-}
-
-const MAX_TERMS: usize = 16;

@@ -77,9 +77,15 @@ impl TermQuery {
         }
     }
 
-    /// The query as a condition of PostgreSQL on the column `terms`. Parameters are added to
-    /// `lists`, each a list of numbers with spaces between them; the first is `$first`.
-    pub(crate) fn array_condition(&self, first: usize, lists: &mut Vec<String>) -> String {
+    /// The query as a condition of PostgreSQL on the columns `terms` and `row_terms`. Parameters are added to
+    /// `lists`, each a list of numbers with spaces between them; the first is `$first`. The index of terms
+    /// needs operators on arrays; a walk compares with many terms faster by a hash table.
+    pub(crate) fn array_condition(
+        &self,
+        use_of: ConditionUse,
+        first: usize,
+        lists: &mut Vec<String>,
+    ) -> String {
         let (parts, operator, word) = match self {
             TermQuery::Any => return "true".to_owned(),
             TermQuery::Term(_) => (std::slice::from_ref(self), "@>", " and "),
@@ -87,21 +93,31 @@ impl TermQuery {
             TermQuery::AnyOf(parts) => (&**parts, "&&", " or "),
         };
         let mut conditions = Vec::new();
-        let terms = parts.iter().filter_map(|part| match part {
-            TermQuery::Term(term) => Some(term.number().to_string()),
-            _ => None,
-        });
-        let terms: Vec<String> = terms.collect();
-        if !terms.is_empty() {
-            let number = first + lists.len();
+        for (column, names_row) in [("terms", false), ("row_terms", true)] {
+            let terms = parts.iter().filter_map(|part| match part {
+                TermQuery::Term(term) if term.names_row() == names_row => {
+                    Some(term.number().to_string())
+                }
+                _ => None,
+            });
+            let terms: Vec<String> = terms.collect();
+            if terms.is_empty() {
+                continue;
+            }
+            let is_hashed =
+                terms.len() > MAX_COMPARED && operator == "&&" && use_of == ConditionUse::Walk;
+            let list = format!("string_to_array(${}, ' ')::int[]", first + lists.len());
+            conditions.push(match is_hashed {
+                true => format!(
+                    "exists (select from unnest({column}) as a(term) where a.term in (select unnest({list})))"
+                ),
+                false => format!("{column} {operator} {list}"),
+            });
             lists.push(terms.join(" "));
-            conditions.push(format!(
-                "terms {operator} string_to_array(${number}, ' ')::int[]"
-            ));
         }
         for part in parts {
             if !matches!(part, TermQuery::Term(_)) {
-                conditions.push(part.array_condition(first, lists));
+                conditions.push(part.array_condition(use_of, first, lists));
             }
         }
         match conditions.is_empty() {
@@ -109,6 +125,18 @@ impl TermQuery {
             false => format!("({})", conditions.join(word)),
         }
     }
+}
+
+/// The number of terms that a walk compares with each term of a document.
+const MAX_COMPARED: usize = 64;
+
+/// Where PostgreSQL checks a condition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ConditionUse {
+    /// For each of many places.
+    Walk,
+    /// In the index of terms.
+    Index,
 }
 
 impl fmt::Display for TermQuery {
@@ -173,13 +201,24 @@ mod tests {
             query.fts5(),
             Some(format!("({a} AND ({b} OR ({c} AND {a})))"))
         );
+        let [d, e] = [Term::label("d"), Term::label("e")];
+        let query = TermQuery::All(vec![
+            TermQuery::Term(d),
+            TermQuery::AnyOf(vec![
+                term(2),
+                TermQuery::All(vec![TermQuery::Term(e), term(1)]),
+            ]),
+        ]);
         let mut lists = Vec::new();
         assert_eq!(
-            query.array_condition(4, &mut lists),
-            "(terms @> string_to_array($4, ' ')::int[] and (terms && string_to_array($5, ' ')::int[] or \
-             (terms @> string_to_array($6, ' ')::int[])))"
+            query.array_condition(ConditionUse::Index, 4, &mut lists),
+            "(terms @> string_to_array($4, ' ')::int[] and (row_terms && string_to_array($5, ' ')::int[] or \
+             (terms @> string_to_array($6, ' ')::int[] and row_terms @> string_to_array($7, ' ')::int[])))"
         );
-        assert_eq!(lists, [a.to_string(), b.to_string(), format!("{c} {a}")]);
+        assert_eq!(
+            lists,
+            [d.number(), b, e.number(), a].map(|number| number.to_string())
+        );
         assert_eq!(TermQuery::AnyOf(Vec::new()).fts5(), None);
     }
 }

@@ -3,7 +3,12 @@
 /// A term of a document: a number of 31 bits, made from the term's kind and text. Two terms may
 /// have one number. That costs a candidate which the exact check rejects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Term(u32);
+pub struct Term {
+    number: u32,
+    /// True for authors, sources and readers, which name rows of the store. A query may have many of them and a
+    /// document has few, so PostgreSQL keeps them in a column of their own.
+    names_row: bool,
+}
 
 impl Term {
     /// Two adjacent characters of a text in index form.
@@ -14,6 +19,12 @@ impl Term {
         Term::new(b'2', &bytes[..length])
     }
 
+    /// Three adjacent letters of a text in index form.
+    pub fn trigram(first: char, second: char, third: char) -> Term {
+        let text: String = [first, second, third].into_iter().collect();
+        Term::new(b'3', text.as_bytes())
+    }
+
     /// The label of a condition that the post meets.
     pub fn label(label: &str) -> Term {
         Term::new(b'l', label.as_bytes())
@@ -21,7 +32,7 @@ impl Term {
 
     /// An author, by the ID of the author's row.
     pub fn author(id: i64) -> Term {
-        Term::new(b'a', &id.to_be_bytes())
+        Term::new(b'a', &id.to_be_bytes()).naming_row()
     }
 
     /// The host of an author's instance, in lower case.
@@ -34,22 +45,34 @@ impl Term {
         let mut bytes = [0; 9];
         bytes[..8].copy_from_slice(&source_id.to_be_bytes());
         bytes[8] = readers;
-        Term::new(b's', &bytes)
+        Term::new(b's', &bytes).naming_row()
     }
 
     /// A source that contains the post or a copy of it, whoever may be shown that.
     pub fn in_source(source_id: i64) -> Term {
-        Term::new(b'e', &source_id.to_be_bytes())
+        Term::new(b'e', &source_id.to_be_bytes()).naming_row()
     }
 
     /// The mark of a place in the world's public timeline.
     pub fn world() -> Term {
-        Term::new(b'w', b"")
+        Term::new(b'w', b"").naming_row()
     }
 
     /// The number, which fits into a positive 32-bit integer.
     pub fn number(self) -> u32 {
-        self.0
+        self.number
+    }
+
+    /// True if the term is an author, a source or a kind of readers.
+    pub(crate) fn names_row(self) -> bool {
+        self.names_row
+    }
+
+    fn naming_row(self) -> Term {
+        Term {
+            names_row: true,
+            ..self
+        }
     }
 
     /// FNV-1a of 64 bits, folded to 31. The stored index depends on it.
@@ -60,7 +83,10 @@ impl Term {
                 (hash ^ u64::from(*byte)).wrapping_mul(PRIME)
             });
         let folded = hash ^ (hash >> 32);
-        Term((folded & 0x7fff_ffff) as u32)
+        Term {
+            number: (folded & 0x7fff_ffff) as u32,
+            names_row: false,
+        }
     }
 }
 

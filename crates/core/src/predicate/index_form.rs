@@ -16,9 +16,3 @@ pub fn index_form(text: &str) -> String {
     let unmarked = decomposed.filter(|c| canonical_combining_class(*c) == 0);
     unmarked.map(hiragana).collect()
 }
-
-/// Returns the pairs of adjacent characters of a text's [`index_form()`], in order and with
-/// repetitions. A text of one character has none, so an index by pairs cannot find it.
-pub fn bigrams(index_form: &str) -> impl Iterator<Item = (char, char)> {
-    index_form.chars().zip(index_form.chars().skip(1))
-}

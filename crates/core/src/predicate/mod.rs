@@ -36,7 +36,7 @@ pub use condition::{
 };
 pub use facts::PostFacts;
 pub use folding::{Folding, UnknownFolding};
-pub use index_form::{bigrams, index_form};
+pub use index_form::index_form;
 pub use json::JsonError;
 pub use limits::{LimitError, MAX_DEPTH, MAX_JSON_BYTES, MAX_TERMS, MAX_TEXT_BYTES};
 pub use matcher::{Matcher, PredicateSet};

@@ -1,8 +1,6 @@
 //! The condition for an index.
 
-use driftline_core::predicate::{
-    Candidates, Condition, Folding, Predicate, Term, bigrams, index_form,
-};
+use driftline_core::predicate::{Candidates, Condition, Folding, Predicate, Term, index_form};
 
 use crate::{
     naive::NaivePost,
@@ -91,10 +89,7 @@ fn holds(candidates: &Candidates, post: &NaivePost, folding: Folding) -> bool {
             let entries = post.post().entries.iter().chain(&post.post().nickname);
             let word = index_form(word.text());
             let mut forms = entries.map(|entry| index_form(entry));
-            forms.any(|entry| {
-                let pairs: Vec<_> = bigrams(&entry).collect();
-                entry.contains(&word) && bigrams(&word).all(|pair| pairs.contains(&pair))
-            })
+            forms.any(|entry| entry.contains(&word))
         }
         Candidates::Term(term) => post.meets(term, folding),
     }

@@ -1,6 +1,6 @@
 //! The form of texts in an index.
 
-use driftline_core::predicate::{Folding, bigrams, index_form};
+use driftline_core::predicate::{Folding, index_form};
 use proptest::prelude::*;
 
 use crate::{naive::in_form, random::Random};
@@ -82,15 +82,6 @@ fn the_form_ignores_marks_case_width_and_kana() {
     ] {
         assert_eq!(index_form(text), form, "{text}");
     }
-}
-
-#[test]
-fn bigrams_are_the_adjacent_pairs() {
-    let pairs = |text| bigrams(text).collect::<Vec<_>>();
-    assert_eq!(pairs("猫ねこ"), [('猫', 'ね'), ('ね', 'こ')]);
-    assert_eq!(pairs("aaa"), [('a', 'a'), ('a', 'a')]);
-    assert_eq!(pairs("猫"), []);
-    assert_eq!(pairs(""), []);
 }
 
 proptest! {

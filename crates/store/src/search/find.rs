@@ -4,12 +4,10 @@ use std::collections::HashMap;
 
 use driftline_core::{
     names::acct::AcctKey,
-    predicate::{
-        Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word,
-    },
+    predicate::{Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
 };
 use driftline_db::{Column, Tx};
-use driftline_index::{NamedRows, TermQuery, plan, planned_terms, word_terms};
+use driftline_index::{NamedRows, TermQuery, WordTerms, plan, planned_terms};
 
 use super::{
     groups::{Key, groups},
@@ -132,16 +130,20 @@ fn authors_by_word(
     let mut by_word = HashMap::new();
     let mut count = 0;
     for word in words.into_iter().take(MAX_WORDS) {
-        let terms = word_terms(&word);
+        let (terms, least) = match WordTerms::new(&word) {
+            WordTerms::All(all) => {
+                let least = all.len();
+                (all, least)
+            }
+            WordTerms::AnyOf(any) => (any, 1),
+            WordTerms::Unknown => continue,
+        };
         let tree = Tree::atom(Term::Word(word.clone()));
         let Ok(alone) = Predicate::new(tree, predicate.folding()) else {
             continue;
         };
-        if terms.is_empty() {
-            continue;
-        }
         let matcher = Matcher::new(&alone);
-        let mut named = names_with(tx, &terms, readable)?;
+        let mut named = names_with(tx, &terms, least, readable)?;
         named.retain(|(nickname, _)| {
             matcher.matches(&PostFacts {
                 nickname: Some(nickname),

@@ -44,10 +44,11 @@ pub fn nicknames(
     Ok(all)
 }
 
-/// The display names that contain all of these terms of a text, with the rows of their accounts.
+/// The display names that contain at least `least` of these terms, with the rows of their accounts.
 pub(super) fn names_with(
     tx: &mut Tx<'_>,
     terms: &[Term],
+    least: usize,
     readable: &ReadableSources,
 ) -> Result<Vec<(String, i64)>, StoreError> {
     let [sources, instances, vouching] = columns(readable);
@@ -58,7 +59,7 @@ pub(super) fn names_with(
              where (instance_id, source_id, account_id) in (
                  select instance_id, source_id, account_id from nickname_term
                  where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}}
-                 group by instance_id, source_id, account_id having count(*) = $5)
+                 group by instance_id, source_id, account_id having count(*) >= $5)
              and {SHOWN}"
         ),
         &[
@@ -66,7 +67,7 @@ pub(super) fn names_with(
             &instances,
             &vouching,
             &numbers,
-            &(terms.len() as i64),
+            &(least as i64),
         ],
         |row| Ok((row.text("display_name")?, row.i64("account_id")?)),
     )?)
