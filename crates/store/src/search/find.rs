@@ -1,6 +1,6 @@
 //! The timeline of the posts that match a predicate.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     names::acct::AcctKey,
@@ -119,15 +119,17 @@ pub fn pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
     Ok(u32::try_from(unindexed(tx, limit)?.len()).unwrap_or(u32::MAX))
 }
 
-/// The rows of the authors whose nicknames contain each word. There is no entry for a word of one
-/// character, for one after the first [`MAX_WORDS`], nor for any word if too many authors have one.
+/// The rows of the authors whose nicknames contain each word, at every instance: a nickname that one
+/// instance has shown is searched in the author's posts from all of them. There is no entry for a
+/// word of one character, for one after the first [`MAX_WORDS`], nor for any word if too many authors
+/// have one.
 fn authors_by_word(
     tx: &mut Tx<'_>,
     readable: &ReadableSources,
     predicate: &Predicate,
     words: Vec<Word>,
 ) -> Result<HashMap<Word, Vec<i64>>, StoreError> {
-    let mut by_word = HashMap::new();
+    let mut by_word: HashMap<Word, HashSet<i64>> = HashMap::new();
     let mut count = 0;
     for word in words.into_iter().take(MAX_WORDS) {
         let (terms, least) = match WordTerms::new(&word) {
@@ -150,16 +152,19 @@ fn authors_by_word(
                 ..PostFacts::bare(0, "")
             })
         });
-        let mut accounts: Vec<i64> = named.into_iter().map(|(_, account)| account).collect();
-        accounts.sort_unstable();
-        accounts.dedup();
+        let accounts: HashSet<i64> = named.into_iter().map(|(_, account)| account).collect();
         count += accounts.len();
         if count > MAX_NAMED {
             return Ok(HashMap::new());
         }
         by_word.insert(word, accounts);
     }
-    Ok(by_word)
+    let rows = account_rows(tx, by_word.values().flatten().copied())?;
+    let by_word = by_word.into_iter().map(|(word, accounts)| {
+        let named = rows.iter().filter(|(account, _)| accounts.contains(account));
+        (word, named.map(|(_, row)| *row).collect())
+    });
+    Ok(by_word.collect())
 }
 
 /// The rows of the authors that each mask selects, at every instance.
@@ -171,14 +176,26 @@ fn authors_by_mask(
     for mask in masks {
         let named = AcctKey::new(mask.acct.as_str(), "").map(|key| key.account_id());
         let ids = named.into_iter().chain(mask.id).map(u64::cast_signed);
-        let rows = tx.query(
-            "select id from account where acct_id {in $1}",
-            &[&Column::i64(ids)],
-            |row| row.i64("id"),
-        )?;
-        by_mask.insert(mask, rows);
+        let rows = account_rows(tx, ids)?.into_iter();
+        by_mask.insert(mask, rows.map(|(_, row)| row).collect());
     }
     Ok(by_mask)
+}
+
+/// The rows of these accounts at every instance, each with the account's ID.
+fn account_rows(
+    tx: &mut Tx<'_>,
+    accounts: impl IntoIterator<Item = i64>,
+) -> Result<Vec<(i64, i64)>, StoreError> {
+    let accounts: HashSet<i64> = accounts.into_iter().collect();
+    if accounts.is_empty() {
+        return Ok(Vec::new());
+    }
+    Ok(tx.query(
+        "select acct_id, id from account where acct_id {in $1}",
+        &[&Column::i64(accounts)],
+        |row| Ok((row.i64("acct_id")?, row.i64("id")?)),
+    )?)
 }
 
 /// The sources that a viewer may read by each name.

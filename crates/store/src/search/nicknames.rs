@@ -44,7 +44,8 @@ pub fn nicknames(
     Ok(all)
 }
 
-/// The display names that contain at least `least` of these terms, with the rows of their accounts.
+/// The display names that contain at least `least` of these terms, with the IDs of their accounts,
+/// which are the same at every instance.
 pub(super) fn names_with(
     tx: &mut Tx<'_>,
     terms: &[Term],
@@ -55,7 +56,7 @@ pub(super) fn names_with(
     let numbers = Column::i64(terms.iter().map(|term| i64::from(term.number())));
     Ok(tx.query(
         &format!(
-            "select display_name, account_id from account_profile
+            "select display_name, acct_id from account_profile
              where (instance_id, source_id, account_id) in (
                  select instance_id, source_id, account_id from nickname_term
                  where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}}
@@ -69,7 +70,7 @@ pub(super) fn names_with(
             &numbers,
             &(least as i64),
         ],
-        |row| Ok((row.text("display_name")?, row.i64("account_id")?)),
+        |row| Ok((row.text("display_name")?, row.i64("acct_id")?)),
     )?)
 }
 

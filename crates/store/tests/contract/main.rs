@@ -38,6 +38,7 @@ mod libraries;
 mod local_ids;
 mod look_up_abilities;
 mod members;
+mod naive_search;
 mod node_leases;
 mod order;
 mod other_askers;
