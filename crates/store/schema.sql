@@ -489,7 +489,7 @@ create table indexed_place (
     {postgresql terms int[] not null,}
     primary key ({key place + instance_id})
 ) {strict};
-create index indexed_place_post on indexed_place (post_id);
+create index indexed_place_post on indexed_place (post_id, instance_id);
 {postgresql create index indexed_place_terms on indexed_place using gin (terms, row_terms);}
 {sqlite create virtual table place_terms using fts5(terms, content='', contentless_delete=1, detail=none, tokenize='ascii');}
 

@@ -35,7 +35,8 @@ pub struct PlaceWindow {
 /// matches are rare. What it then finds beyond the part is kept for the next part.
 #[derive(Debug)]
 pub struct PlaceReader<'q> {
-    query: &'q TermQuery,
+    terms: &'q TermQuery,
+    readers: &'q TermQuery,
     ahead: RefCell<Option<ReadAhead>>,
 }
 
@@ -49,10 +50,12 @@ struct ReadAhead {
 }
 
 impl<'q> PlaceReader<'q> {
-    /// A reader for a query.
-    pub fn new(query: &'q TermQuery) -> PlaceReader<'q> {
+    /// A reader for the places that meet both queries. The index of terms is asked for `terms`, unless they are
+    /// [`TermQuery::Any`]: most places meet `readers`.
+    pub fn new(terms: &'q TermQuery, readers: &'q TermQuery) -> PlaceReader<'q> {
         PlaceReader {
-            query,
+            terms,
+            readers,
             ahead: RefCell::default(),
         }
     }
@@ -68,17 +71,18 @@ impl<'q> PlaceReader<'q> {
         window: PlaceWindow,
         count: i64,
     ) -> Result<Vec<IndexedPlace>, DbError> {
-        if *self.query == TermQuery::AnyOf(Vec::new()) {
+        if *self.terms == TermQuery::AnyOf(Vec::new()) {
             return Ok(Vec::new());
         }
         if tx.dialect() == Dialect::Sqlite {
-            return in_sqlite(tx, self.query, window, count);
+            let both = TermQuery::All(vec![self.terms.clone(), self.readers.clone()]);
+            return in_sqlite(tx, &both.simplified(), window, count);
         }
         let mut ahead = self.ahead.borrow_mut();
         if let Some(known) = ahead.as_ref().and_then(|ahead| ahead.part(window, count)) {
             return Ok(known);
         }
-        let (mut found, is_whole) = in_postgres(tx, self.query, window, count)?;
+        let (mut found, is_whole) = self.in_postgres(tx, window, count)?;
         if is_whole || found.len() as i64 > count {
             *ahead = Some(ReadAhead {
                 window,
@@ -88,6 +92,86 @@ impl<'q> PlaceReader<'q> {
         }
         found.truncate(count as usize);
         Ok(found)
+    }
+
+    /// The first places, at least `count` of them unless there are fewer, and whether these are all.
+    fn in_postgres(
+        &self,
+        tx: &mut Tx<'_>,
+        window: PlaceWindow,
+        count: i64,
+    ) -> Result<(Vec<IndexedPlace>, bool), DbError> {
+        let order = window.order();
+        let mut lists = Vec::new();
+        let mut condition = |used_in: [ConditionUse; 2]| {
+            lists.clear();
+            let terms = self.terms.array_condition(used_in[0], 4, &mut lists);
+            let readers = self.readers.array_condition(used_in[1], 4, &mut lists);
+            format!("{terms} and {readers}")
+        };
+        let in_walk = condition([ConditionUse::Walk; 2]);
+        let in_index = condition(match self.terms {
+            TermQuery::Any => [ConditionUse::Index; 2],
+            _ => [ConditionUse::Index, ConditionUse::Walk],
+        });
+        let lists: Vec<&dyn ToValue> = lists.iter().map(|list| list as &dyn ToValue).collect();
+        let read = |tx: &mut Tx<'_>, sql: &str, limit: i64, window: PlaceWindow| {
+            let mut params: Vec<&dyn ToValue> = vec![&window.above, &window.below, &limit];
+            params.extend(&lists);
+            tx.query(sql, &params, from_row)
+        };
+        // The last place of the walk comes along, marked by having no post.
+        let last = if window.is_upward { "max" } else { "min" };
+        let walk = format!(
+            "with walked as materialized (
+                 select place, post_id, instance_id, terms, row_terms from indexed_place
+                 where place > $1 and place < $2 order by place {order} limit $3
+             )
+             select place, post_id, instance_id from walked where {in_walk}
+             union all
+             select {last}(place), 0, count(*) from walked"
+        );
+        let mut found: Vec<IndexedPlace> = Vec::new();
+        let (mut rest, mut walked, mut step) = (window, 0, FIRST_STEP);
+        while walked + step <= MAX_WALK {
+            let rows = read(tx, &walk, step, rest)?;
+            let (ends, mut matches): (Vec<_>, Vec<_>) =
+                rows.into_iter().partition(|p| p.post_id == 0);
+            window.sort(&mut matches);
+            found.extend(matches);
+            let end = ends.first().filter(|end| end.instance_id == step);
+            let Some(end) = end else {
+                return Ok((found, true));
+            };
+            if found.len() as i64 >= count {
+                return Ok((found, false));
+            }
+            rest = rest.beyond(end.place);
+            walked += step;
+            // As many places as hold the missing matches, if matches go on as they were.
+            let missing = count - found.len() as i64;
+            step = (missing * walked * 5 / 4)
+                .checked_div(found.len() as i64)
+                .unwrap_or(MAX_WALK)
+                .max(FIRST_STEP);
+        }
+        // Without the order and the limit inside, PostgreSQL uses the index of terms.
+        let limit = READ_AHEAD.max(count);
+        let more = read(
+            tx,
+            &format!(
+                "with found as materialized (
+                     select place, post_id, instance_id from indexed_place
+                     where place + 0 > $1 and place + 0 < $2 and {in_index}
+                 )
+                 select place, post_id, instance_id from found order by place {order} limit $3"
+            ),
+            limit,
+            rest,
+        )?;
+        let is_whole = (more.len() as i64) < limit;
+        found.extend(more);
+        Ok((found, is_whole))
     }
 }
 
@@ -139,77 +223,6 @@ fn in_sqlite(
         &[&above, &below, &count, &query],
         from_row,
     )
-}
-
-/// The first places, at least `count` of them unless there are fewer, and whether these are all.
-fn in_postgres(
-    tx: &mut Tx<'_>,
-    query: &TermQuery,
-    window: PlaceWindow,
-    count: i64,
-) -> Result<(Vec<IndexedPlace>, bool), DbError> {
-    let order = window.order();
-    let mut lists = Vec::new();
-    let in_walk = query.array_condition(ConditionUse::Walk, 4, &mut lists);
-    lists.clear();
-    let in_index = query.array_condition(ConditionUse::Index, 4, &mut lists);
-    let lists: Vec<&dyn ToValue> = lists.iter().map(|list| list as &dyn ToValue).collect();
-    let read = |tx: &mut Tx<'_>, sql: &str, limit: i64, window: PlaceWindow| {
-        let mut params: Vec<&dyn ToValue> = vec![&window.above, &window.below, &limit];
-        params.extend(&lists);
-        tx.query(sql, &params, from_row)
-    };
-    // The last place of the walk comes along, marked by having no post.
-    let last = if window.is_upward { "max" } else { "min" };
-    let walk = format!(
-        "with walked as materialized (
-             select place, post_id, instance_id, terms, row_terms from indexed_place
-             where place > $1 and place < $2 order by place {order} limit $3
-         )
-         select place, post_id, instance_id from walked where {in_walk}
-         union all
-         select {last}(place), 0, count(*) from walked"
-    );
-    let mut found: Vec<IndexedPlace> = Vec::new();
-    let (mut rest, mut walked, mut step) = (window, 0, FIRST_STEP);
-    while walked + step <= MAX_WALK {
-        let rows = read(tx, &walk, step, rest)?;
-        let (ends, mut matches): (Vec<_>, Vec<_>) = rows.into_iter().partition(|p| p.post_id == 0);
-        window.sort(&mut matches);
-        found.extend(matches);
-        let end = ends.first().filter(|end| end.instance_id == step);
-        let Some(end) = end else {
-            return Ok((found, true));
-        };
-        if found.len() as i64 >= count {
-            return Ok((found, false));
-        }
-        rest = rest.beyond(end.place);
-        walked += step;
-        // As many places as hold the missing matches, if matches go on as they were.
-        let missing = count - found.len() as i64;
-        step = (missing * walked * 5 / 4)
-            .checked_div(found.len() as i64)
-            .unwrap_or(MAX_WALK)
-            .max(FIRST_STEP);
-    }
-    // Without the order and the limit inside, PostgreSQL uses the index of terms.
-    let limit = READ_AHEAD.max(count);
-    let more = read(
-        tx,
-        &format!(
-            "with found as materialized (
-                 select place, post_id, instance_id from indexed_place
-                 where place + 0 > $1 and place + 0 < $2 and {in_index}
-             )
-             select place, post_id, instance_id from found order by place {order} limit $3"
-        ),
-        limit,
-        rest,
-    )?;
-    let is_whole = (more.len() as i64) < limit;
-    found.extend(more);
-    Ok((found, is_whole))
 }
 
 impl PlaceWindow {

@@ -111,6 +111,8 @@ impl TermQuery {
                 true => format!(
                     "exists (select from unnest({column}) as a(term) where a.term in (select unnest({list})))"
                 ),
+                // Not a column alone, so that no index is asked for it.
+                false if is_walk => format!("({column} || '{{}}') {operator} {list}"),
                 false => format!("{column} {operator} {list}"),
             });
             lists.push(terms.join(" "));

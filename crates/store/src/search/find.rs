@@ -79,9 +79,9 @@ pub fn find(
     let readers = readers::query(readable);
     // What the index reads meanwhile is in one of both, since this is read first.
     let waiting = waiting_places(tx, &readers)?;
-    let query = TermQuery::All(vec![lookup.terms.clone(), readers]).simplified();
     let places = SearchPlaces {
-        query: &query,
+        terms: &lookup.terms,
+        readers: &readers,
         waiting: &waiting,
     };
     timeline::found(tx, range, bound, readable, &places, picks)
@@ -161,7 +161,9 @@ fn authors_by_word(
     }
     let rows = account_rows(tx, by_word.values().flatten().copied())?;
     let by_word = by_word.into_iter().map(|(word, accounts)| {
-        let named = rows.iter().filter(|(account, _)| accounts.contains(account));
+        let named = rows
+            .iter()
+            .filter(|(account, _)| accounts.contains(account));
         (word, named.map(|(_, row)| *row).collect())
     });
     Ok(by_word.collect())

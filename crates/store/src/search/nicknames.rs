@@ -63,13 +63,7 @@ pub(super) fn names_with(
                  group by instance_id, source_id, account_id having count(*) >= $5)
              and {SHOWN}"
         ),
-        &[
-            &sources,
-            &instances,
-            &vouching,
-            &numbers,
-            &(least as i64),
-        ],
+        &[&sources, &instances, &vouching, &numbers, &(least as i64)],
         |row| Ok((row.text("display_name")?, row.i64("acct_id")?)),
     )?)
 }

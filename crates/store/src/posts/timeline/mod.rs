@@ -125,8 +125,10 @@ pub fn home(
 
 /// The places among which a search looks.
 pub(crate) struct SearchPlaces<'s> {
-    /// Finds places in the search index.
-    pub(crate) query: &'s TermQuery,
+    /// The terms of the search.
+    pub(crate) terms: &'s TermQuery,
+    /// The places that the viewer may be shown.
+    pub(crate) readers: &'s TermQuery,
     /// The places of posts that the index has still to read.
     pub(crate) waiting: &'s [Place],
 }
@@ -142,7 +144,7 @@ pub(crate) fn found(
     picks: Picks<'_>,
 ) -> Result<Stretch, StoreError> {
     let streams = [
-        PlaceStream::Index(PlaceReader::new(places.query)),
+        PlaceStream::Index(PlaceReader::new(places.terms, places.readers)),
         PlaceStream::Listed(places.waiting),
     ];
     let rule = Rule::Readable(readable);
