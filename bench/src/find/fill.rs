@@ -40,7 +40,7 @@ pub(super) fn fill(place: &Place, corpus: &Corpus) -> Result<Viewer, Failure> {
             at_ms: at_ms(number),
             number,
         });
-        public.commit(posts.collect())?;
+        public.commit(&posts.collect::<Vec<_>>())?;
         for feed in &mut private {
             // One private post follows five public ones.
             let turns = numbers.clone().step_by(5).map(|number| number / 5);
@@ -50,12 +50,18 @@ pub(super) fn fill(place: &Place, corpus: &Corpus) -> Result<Viewer, Failure> {
                 number: match turn / PRIVATE_SOURCES % 10 {
                     // Copies; half of them come before the public post.
                     0..3 => {
-                        (turn * 5 + turn % 2 * 2 * POSTS_PER_PAGE).saturating_sub(POSTS_PER_PAGE)
+                        let shift = POSTS_PER_PAGE % corpus.posts;
+                        let ahead = if turn % 2 == 0 {
+                            corpus.posts - shift
+                        } else {
+                            shift
+                        };
+                        (turn * 5 + ahead) % corpus.posts
                     }
                     _ => corpus.posts + turn,
                 },
             });
-            feed.commit(posts.collect())?;
+            feed.commit(&posts.collect::<Vec<_>>())?;
         }
     }
     store.close_blocking();
@@ -98,7 +104,7 @@ impl<'c> Feed<'c> {
     }
 
     /// Commits a page with these posts, the oldest first; returns how long that took.
-    pub(super) fn commit(&mut self, posts: Vec<Shown>) -> Result<Duration, Failure> {
+    pub(super) fn commit(&mut self, posts: &[Shown]) -> Result<Duration, Failure> {
         let Some(newest) = posts.last().copied() else {
             return Ok(Duration::ZERO);
         };

@@ -150,7 +150,7 @@ impl Live<'_> {
                 at_ms: at_ms(number),
                 number,
             });
-            times.push(self.feed.commit(posts.collect())?);
+            times.push(self.feed.commit(&posts.collect::<Vec<_>>())?);
             then(due)?;
         }
         Ok(times)

@@ -175,7 +175,7 @@ fn find(
 /// A connection to the same database with a plain driver.
 pub(super) enum Peer {
     Sqlite(rusqlite::Connection),
-    Postgres(postgres::Client, HashMap<String, postgres::Statement>),
+    Postgres(Box<postgres::Client>, HashMap<String, postgres::Statement>),
 }
 
 impl Peer {
@@ -189,7 +189,7 @@ impl Peer {
             }
             Place::Url(url) => {
                 let client = postgres::Client::connect(url, postgres::NoTls)?;
-                Peer::Postgres(client, HashMap::new())
+                Peer::Postgres(Box::new(client), HashMap::new())
             }
         })
     }
