@@ -13,6 +13,7 @@ mod distributed;
 mod export;
 mod failure;
 mod feed;
+mod find;
 mod http;
 mod id;
 mod ingest;
@@ -88,6 +89,8 @@ enum Name {
     Read,
     /// Pages of home timelines over HTTP, next to a bare handler that finds the same posts
     Home,
+    /// Searches, the search index and its lag, next to a scan of all texts
+    Find(find::Options),
     /// From a commit to those who follow it as server-sent events, next to a bare broadcast
     Feed,
     /// From an answer of an upstream to the lines of `driftline tail`, next to a client of the server's events
@@ -140,6 +143,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Distributed(options) => distributed::run(options, effort)?,
         Name::Read => read::run(effort)?,
         Name::Home => read::home::run(effort)?,
+        Name::Find(options) => find::run(options, effort)?,
         Name::Feed => feed::run(effort)?,
         Name::Tail(driftline) => tail::run(driftline, effort)?,
         Name::Export(driftline) => export::run(driftline, effort)?,

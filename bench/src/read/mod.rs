@@ -6,7 +6,7 @@ mod client;
 pub(crate) mod fill;
 pub(crate) mod home;
 mod memory;
-mod reader;
+pub(crate) mod reader;
 
 use std::net::SocketAddr;
 

@@ -6,7 +6,7 @@ use driftline_api::auth::PassphraseHasher;
 use driftline_core::social::{AccountName, AccountState, HashCost, MailAddress, Passphrase, Role};
 use driftline_db::Column;
 use driftline_store::{
-    Root, StoreError, Tx, local_ids,
+    LocalAccountId, Root, Store, StoreError, Tx, local_ids,
     social::local_account::{self, NewAccount},
 };
 use serde_json::{Value, json};
@@ -70,31 +70,10 @@ impl Reader {
 
 /// Makes the accounts of all readers in a store, with whom they follow.
 pub(super) fn add_all(place: &Place) -> Result<(), Failure> {
-    let passphrase = Passphrase::choose(&PASSPHRASE.to_owned().into())?;
-    let runtime = tokio::runtime::Runtime::new()?;
-    let hash = runtime.block_on(PassphraseHasher::new(CHEAP, 1).hash(passphrase));
-    let hash = hash.map_err(|_| Failure::new("no passphrase is hashed"))?;
     let store = place.open()?;
-    let now_ms = driftline_runtime::now_ms();
     for reader in Reader::ALL {
-        let name = reader.name();
-        let new = NewAccount {
-            name: AccountName::new(name)?,
-            mail: MailAddress::new(format!("{name}@mail.example"))?,
-            passphrase: hash.clone(),
-            role: Role::Member,
-            awaits_approval: false,
-            reason: String::new(),
-        };
-        let root = local_ids::root();
-        let created =
-            store.write_blocking(root, move |tx| local_account::create(tx, &new, now_ms))?;
-        let id = created?.id;
-        let activated = store.write_blocking(local_account::root(id), move |tx: &mut Tx<'_>| {
-            local_account::change_state(tx, id, AccountState::Active)
-        })?;
-        activated?;
-        let (id, follows) = (i64::try_from(id.raw())?, reader.follows());
+        let id = i64::try_from(add_account(&store, reader.name())?.raw())?;
+        let follows = reader.follows();
         store.write_blocking(Root::none(), move |tx| {
             tx.execute_many(
                 "insert into relation (account_id, other_id, outgoing, outgoing_id, incoming,
@@ -108,6 +87,30 @@ pub(super) fn add_all(place: &Place) -> Result<(), Failure> {
     }
     store.close_blocking();
     Ok(())
+}
+
+/// Makes an active account of the server.
+pub(crate) fn add_account(store: &Store, name: &str) -> Result<LocalAccountId, Failure> {
+    let passphrase = Passphrase::choose(&PASSPHRASE.to_owned().into())?;
+    let runtime = tokio::runtime::Runtime::new()?;
+    let hash = runtime.block_on(PassphraseHasher::new(CHEAP, 1).hash(passphrase));
+    let new = NewAccount {
+        name: AccountName::new(name)?,
+        mail: MailAddress::new(format!("{name}@mail.example"))?,
+        passphrase: hash.map_err(|_| Failure::new("no passphrase is hashed"))?,
+        role: Role::Member,
+        awaits_approval: false,
+        reason: String::new(),
+    };
+    let now_ms = driftline_runtime::now_ms();
+    let root = local_ids::root();
+    let created = store.write_blocking(root, move |tx| local_account::create(tx, &new, now_ms))?;
+    let id = created?.id;
+    let activated = store.write_blocking(local_account::root(id), move |tx: &mut Tx<'_>| {
+        local_account::change_state(tx, id, AccountState::Active)
+    })?;
+    activated?;
+    Ok(id)
 }
 
 /// Logs a reader in; its token.
