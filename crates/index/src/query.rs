@@ -104,8 +104,8 @@ impl TermQuery {
             if terms.is_empty() {
                 continue;
             }
-            let is_hashed =
-                terms.len() > MAX_COMPARED && operator == "&&" && use_of == ConditionUse::Walk;
+            let is_walk = use_of == ConditionUse::Walk;
+            let is_hashed = is_walk && operator == "&&" && terms.len() > MAX_COMPARED;
             let list = format!("string_to_array(${}, ' ')::int[]", first + lists.len());
             conditions.push(match is_hashed {
                 true => format!(
