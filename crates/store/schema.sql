@@ -846,6 +846,8 @@ create table list (
     exclusive {bool} not null,
     -- The JSON form of the predicate that selects the posts of a list without accounts.
     predicate text,
+    -- The local ID up to which posts were notified; null if the list notifies nobody.
+    notified_id {i64},
     -- The hash of the secret address of the list's feed, and who may read the posts in it: `world` or `owner`.
     feed_hash {blob},
     feed_readers text,

@@ -1,13 +1,18 @@
-//! Notifications of posts of those whom accounts follow with `notify`.
+//! Notifications of posts: by authors whom accounts follow with `notify`, and of lists that notify.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
+use driftline_api::find::Search;
 use driftline_mastodon::reply_to;
 use driftline_runtime::now_ms;
 use driftline_store::{
-    LocalAccountId, Store, StoreError, Tx,
-    social::{bell, local_account},
-    timeline::TimelinePost,
+    LocalAccountId, Store, StoreError, Tx, search,
+    social::{
+        bell,
+        list_bell::{self, NewMatches},
+        local_account,
+    },
+    timeline::{Range, TimelinePost, Viewer},
 };
 use tokio::{sync::watch, time::MissedTickBehavior};
 
@@ -42,7 +47,51 @@ pub async fn ring_all(store: &Store) -> Result<(), StoreError> {
             outcome = Err(error);
         }
     }
+    for account in store.read(list_bell::accounts).await? {
+        if let Err(error) = ring_lists(store, account).await {
+            outcome = Err(error);
+        }
+    }
     outcome
+}
+
+/// Notifies an account of the new posts that its lists select.
+async fn ring_lists(store: &Store, account: LocalAccountId) -> Result<(), StoreError> {
+    let now_ms = now_ms();
+    let lists = store.read(move |tx| list_bell::lists(tx, account)).await?;
+    for (list, above) in lists {
+        let predicate = list.settings.predicate;
+        let Some(search) = predicate.and_then(|predicate| Search::new(predicate).ok()) else {
+            continue;
+        };
+        let (search, list) = (Arc::new(search), list.id);
+        let find = move |tx: &mut Tx<'_>| {
+            let end = search::end(tx)?;
+            if end <= above {
+                return Ok(None);
+            }
+            let range = Range {
+                min: Some(above),
+                limit: bell::MAX_POSTS,
+                ..Range::default()
+            };
+            let found = search.stretch(tx, &range, Viewer::Account(account), now_ms)?;
+            let is_full = found.posts.len() >= usize::from(bell::MAX_POSTS);
+            let newest = found.posts.first().filter(|_| is_full);
+            let stopped_at = found.rest.and_then(|rest| rest.min);
+            Ok::<_, StoreError>(Some(NewMatches {
+                list,
+                above,
+                reached: stopped_at.or(newest.map(|post| post.id)).unwrap_or(end),
+                posts: found.posts,
+            }))
+        };
+        if let Some(matches) = store.read(find).await? {
+            let ring = move |tx: &mut Tx<'_>| list_bell::ring(tx, account, &matches, now_ms);
+            store.write(local_account::root(account), ring).await?;
+        }
+    }
+    Ok(())
 }
 
 async fn ring(store: &Store, account: LocalAccountId) -> Result<(), StoreError> {

@@ -17,6 +17,8 @@ pub(crate) struct NewList {
     exclusive: Option<bool>,
     /// A predicate in its text form: the list then has its posts, and no accounts.
     predicate: Option<String>,
+    /// Whether the account is notified of each new post that the predicate selects.
+    notify: Option<bool>,
 }
 
 /// What changes of a list.
@@ -27,6 +29,7 @@ pub(crate) struct ListChange {
     exclusive: Option<bool>,
     /// Another predicate, of a list that has one.
     predicate: Option<String>,
+    notify: Option<bool>,
 }
 
 /// Accounts that come to a list, or leave it.

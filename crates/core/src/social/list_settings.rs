@@ -26,6 +26,8 @@ pub struct ListSettings {
     pub exclusive: bool,
     /// The predicate that selects the posts. Such a list has no accounts.
     pub predicate: Option<Predicate>,
+    /// True if the owner is notified of each new post that the predicate selects.
+    pub notify: bool,
 }
 
 /// The reason why a text cannot be stored.
@@ -89,6 +91,7 @@ mod tests {
                 replies_policy: RepliesPolicy::List,
                 exclusive: false,
                 predicate: None,
+                notify: false,
             };
             settings.check()
         };

@@ -1,6 +1,7 @@
 //! Lists whose posts a predicate selects.
 
 use driftline_core::{names::audience::Audience, social::AccountState};
+use driftline_server::bells;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -268,5 +269,53 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
             &Value::Null,
         )
         .await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+#[tokio::test]
+async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
+    const ALL: &str = "/api/v1/notifications";
+    let (world, _) = people_world(|_| {}).await;
+    let [ann, ben] = [
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    ];
+    let mut feed = world.feed("public").await;
+    let mut hidden = world.feed("hidden").await;
+    feed.poll_posts(quakes([1])).await;
+    let list = save(&ann, "地震").await;
+    assert_eq!(list["notify"], false);
+    let path = path_of(&list, "/api/v1/lists/ID");
+    let ring = async || bells::ring_all(&world.store).await.unwrap();
+    feed.poll_posts(quakes([3])).await;
+    ring().await;
+    assert_eq!(ann.page(ALL).await, [json!(0); 0]);
+    let changed = ann.ok(Method::PUT, &path, &json!({ "notify": true })).await;
+    assert_eq!(changed["notify"], true);
+    show(&world, &hidden, Audience::Private).await;
+    feed.poll_posts(quakes([5, 6, 7])).await;
+    hidden.poll_posts(quakes([9])).await;
+    ring().await;
+    ring().await;
+    let found = ann.page(ALL).await;
+    let shown: Vec<&Value> = found.iter().map(|one| &one["status"]["uri"]).collect();
+    assert_eq!(shown, ["https://sim.example/7", "https://sim.example/5"]);
+    assert!(found.iter().all(|one| one["type"] == "status"));
+    assert_eq!(ben.page(ALL).await, [json!(0); 0]);
+    // A post that all may read from now on was there before.
+    show(&world, &hidden, Audience::Public).await;
+    ring().await;
+    assert_eq!(ann.page(ALL).await.len(), 2);
+    // The list goes on from its last post, and ends.
+    feed.poll_posts(quakes([11])).await;
+    ring().await;
+    assert_eq!(ann.page(ALL).await.len(), 3);
+    ann.ok(Method::PUT, &path, &json!({ "notify": false }))
+        .await;
+    feed.poll_posts(quakes([13])).await;
+    ring().await;
+    assert_eq!(ann.page(ALL).await.len(), 3);
+    let plain = json!({ "title": "L", "notify": true });
+    let (status, _) = ann.send(Method::POST, "/api/v1/lists", &plain).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
 }

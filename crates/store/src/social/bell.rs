@@ -81,8 +81,19 @@ pub fn ring(
         "update relation set notified_id = $2 where account_id = $1 and notified_id < $2",
         &[&sql(account), &sql(arrivals.reached)],
     )?;
+    write(tx, account, &posts, now_ms)?;
+    Ok(posts.len())
+}
+
+/// Writes a notification of each of these posts, which must have an author and be the newest first.
+pub(super) fn write(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    posts: &[TimelinePost],
+    now_ms: i64,
+) -> Result<(), StoreError> {
     if posts.is_empty() {
-        return Ok(0);
+        return Ok(());
     }
     // Last, because all others wait for the clock.
     let first = local_ids::take(tx, now_ms, posts.len())?;
@@ -103,7 +114,7 @@ pub fn ring(
             ],
         )?;
     }
-    Ok(posts.len())
+    Ok(())
 }
 
 /// The posts since an account was last notified.
@@ -165,7 +176,7 @@ impl Arrivals {
 
 /// The time at which each post, or another copy of it, first came in a source that its reader may
 /// read, by [`TimelinePost::id`]. Posts at the position of history are omitted.
-fn first_came(
+pub(super) fn first_came(
     tx: &mut Tx<'_>,
     posts: &[TimelinePost],
     readable: &ReadableSources,

@@ -7,11 +7,12 @@ use driftline_core::{
 };
 use driftline_db::{Row, Tx};
 
-use super::{SecretHash, local_account, parsed};
+use super::{SecretHash, list_bell, local_account, parsed};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
     library::object::{self, ObjectKind},
+    search,
 };
 
 /// A list.
@@ -32,6 +33,12 @@ pub enum ListRefused {
     /// The list would become one of accounts, or one of a predicate.
     #[error("a list of accounts has no predicate, and a list with a predicate has no accounts")]
     Kind,
+    /// A list without a predicate notifies of nothing.
+    #[error("only a list with a predicate notifies of posts")]
+    Notify,
+    /// Too many lists of the account notify of posts.
+    #[error("at most {MAX_NOTIFYING_LISTS} lists of an account notify of posts")]
+    ManyNotify,
     /// The account has too many lists.
     #[error("You have reached the maximum number of lists")]
     Many,
@@ -54,10 +61,17 @@ pub fn create(
     if all(tx, account)?.len() >= MAX_LISTS {
         return Ok(Err(ListRefused::Many));
     }
+    if let Err(refused) = check_notify(tx, account, None, &settings)? {
+        return Ok(Err(refused));
+    }
+    let notified = match settings.notify {
+        true => Some(sql(search::end(tx)?)),
+        false => None,
+    };
     let id = object::add(tx, account, ObjectKind::List, 1, now_ms)?;
     tx.execute_later(
-        "insert into list (account_id, id, title, replies_policy, exclusive, predicate)
-         values ($1, $2, $3, $4, $5, $6)",
+        "insert into list (account_id, id, title, replies_policy, exclusive, predicate, notified_id)
+         values ($1, $2, $3, $4, $5, $6, $7)",
         &[
             &sql(account),
             &id,
@@ -65,6 +79,7 @@ pub fn create(
             &settings.replies_policy.name(),
             &settings.exclusive,
             &predicate_json(&settings)?,
+            &notified,
         ],
     )?;
     let id = from_sql(id)?;
@@ -90,10 +105,19 @@ pub fn set(
     if known.settings.predicate.is_some() != list.settings.predicate.is_some() {
         return Ok(Err(ListRefused::Kind));
     }
+    if let Err(refused) = check_notify(tx, account, Some(list.id), &list.settings)? {
+        return Ok(Err(refused));
+    }
     if known != list {
+        let notified = match (list.settings.notify, known.settings.notify) {
+            (true, true) => list_bell::notified(tx, account, list.id)?.map(sql),
+            (true, false) => Some(sql(search::end(tx)?)),
+            (false, _) => None,
+        };
         object::change(tx, account, sql(list.id))?;
         tx.execute_later(
-            "update list set title = $3, replies_policy = $4, exclusive = $5, predicate = $6
+            "update list set title = $3, replies_policy = $4, exclusive = $5, predicate = $6,
+                 notified_id = $7
              where account_id = $1 and id = $2",
             &[
                 &sql(account),
@@ -102,11 +126,36 @@ pub fn set(
                 &list.settings.replies_policy.name(),
                 &list.settings.exclusive,
                 &predicate_json(&list.settings)?,
+                &notified,
             ],
         )?;
     }
     Ok(Ok(Some(list)))
 }
+
+/// Checks that a list, which may have that ID already, may notify.
+fn check_notify(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: Option<LocalId>,
+    settings: &ListSettings,
+) -> Result<Result<(), ListRefused>, StoreError> {
+    if !settings.notify {
+        return Ok(Ok(()));
+    }
+    if settings.predicate.is_none() {
+        return Ok(Err(ListRefused::Notify));
+    }
+    let lists = all(tx, account)?.into_iter();
+    let others = lists.filter(|other| other.settings.notify && Some(other.id) != id);
+    Ok(match others.count() < MAX_NOTIFYING_LISTS {
+        true => Ok(()),
+        false => Err(ListRefused::ManyNotify),
+    })
+}
+
+/// The number of lists of an account that notify of posts: each is searched every few seconds.
+const MAX_NOTIFYING_LISTS: usize = 20;
 
 /// Whose readable posts a feed has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,12 +189,7 @@ pub fn set_feed(
     });
     tx.execute_later(
         "update list set feed_hash = $3, feed_readers = $4 where account_id = $1 and id = $2",
-        &[
-            &sql(account),
-            &sql(list),
-            &hash,
-            &readers,
-        ],
+        &[&sql(account), &sql(list), &hash, &readers],
     )?;
     Ok(true)
 }
@@ -160,7 +204,7 @@ pub fn by_feed(
     hash: &SecretHash,
 ) -> Result<Option<(List, FeedReaders)>, StoreError> {
     let found = tx.query_opt(
-        "select id, title, replies_policy, exclusive, predicate, feed_readers from list
+        "select id, title, replies_policy, exclusive, predicate, notified_id, feed_readers from list
          where account_id = $1 and feed_hash = $2",
         &[&sql(account), hash],
         |row| {
@@ -251,7 +295,7 @@ fn member_ids(
 /// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreError> {
     let rows = tx.query(
-        "select id, title, replies_policy, exclusive, predicate from list
+        "select id, title, replies_policy, exclusive, predicate, notified_id from list
          where account_id = $1 order by id",
         &[&sql(account)],
         |row| Ok(from_row(row)),
@@ -269,7 +313,7 @@ pub fn by_id(
     list: LocalId,
 ) -> Result<Option<List>, StoreError> {
     let found = tx.query_opt(
-        "select id, title, replies_policy, exclusive, predicate from list
+        "select id, title, replies_policy, exclusive, predicate, notified_id from list
          where account_id = $1 and id = $2",
         &[&sql(account), &sql(list)],
         |row| Ok(from_row(row)),
@@ -289,6 +333,7 @@ fn from_row(row: &Row<'_>) -> Result<List, StoreError> {
             replies_policy: parsed("a policy of replies", row.str("replies_policy")?)?,
             exclusive: row.bool("exclusive")?,
             predicate: predicate.transpose()?,
+            notify: row.opt_i64("notified_id")?.is_some(),
         },
     })
 }

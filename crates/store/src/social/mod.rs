@@ -19,6 +19,7 @@ mod filter_rows;
 pub mod home_source;
 mod library_removal;
 pub mod list;
+pub mod list_bell;
 pub mod list_member;
 pub mod local_account;
 pub mod log_ins;

@@ -91,6 +91,7 @@ struct ListParams {
     replies_policy: Option<String>,
     exclusive: Option<Value>,
     predicate: Option<String>,
+    notify: Option<Value>,
 }
 
 impl ListParams {
@@ -110,6 +111,7 @@ impl ListParams {
         };
         Ok(ListSettings {
             predicate,
+            notify: boolean(self.notify.as_ref()).unwrap_or(known.notify),
             title: self.title.unwrap_or(known.title),
             replies_policy: policy.transpose()?.unwrap_or(known.replies_policy),
             exclusive: boolean(self.exclusive.as_ref()).unwrap_or(known.exclusive),
@@ -134,6 +136,7 @@ async fn create(
         replies_policy: RepliesPolicy::List,
         exclusive: false,
         predicate: None,
+        notify: false,
     };
     let settings = params.over(new, &caller).await?;
     let created =
@@ -294,12 +297,14 @@ async fn with_account(
 
 fn entity(list: list::List) -> List<'static> {
     let predicate = list.settings.predicate;
+    let notify = predicate.is_some().then_some(list.settings.notify);
     List {
         id: list.id.to_string().into(),
         title: list.settings.title.into(),
         replies_policy: list.settings.replies_policy.name().into(),
         exclusive: list.settings.exclusive,
         predicate: predicate.map(|predicate| predicate.to_string().into()),
+        notify,
     }
 }
 
@@ -310,5 +315,6 @@ fn source_entity(source: Source) -> List<'static> {
         replies_policy: "list".into(),
         exclusive: false,
         predicate: None,
+        notify: None,
     }
 }

@@ -56,6 +56,7 @@ fn change(store: &Store, who: LocalAccountId, other: AccountId, done: RelationMo
 fn settings(title: &str) -> ListSettings {
     ListSettings {
         predicate: None,
+        notify: false,
         title: title.to_owned(),
         replies_policy: RepliesPolicy::List,
         exclusive: false,
