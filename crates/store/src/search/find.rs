@@ -4,9 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     names::acct::AcctKey,
-    predicate::{
-        Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word,
-    },
+    predicate::{Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
 };
 use driftline_db::{Column, Tx};
 use driftline_index::{NamedRows, TermQuery, plan, planned_terms, word_terms};
@@ -146,7 +144,9 @@ fn authors_by_word(
     }
     let rows = account_rows(tx, by_word.values().flatten().copied())?;
     let by_word = by_word.into_iter().map(|(word, accounts)| {
-        let named = rows.iter().filter(|(account, _)| accounts.contains(account));
+        let named = rows
+            .iter()
+            .filter(|(account, _)| accounts.contains(account));
         (word, named.map(|(_, row)| *row).collect())
     });
     Ok(by_word.collect())
