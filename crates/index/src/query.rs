@@ -18,8 +18,8 @@ pub enum TermQuery {
 }
 
 impl TermQuery {
-    /// An equivalent query without nested lists of one kind, and with [`TermQuery::Any`] only at
-    /// the top.
+    /// An equivalent query without nested lists of one kind, and with [`TermQuery::Any`] and an empty
+    /// [`TermQuery::AnyOf`] only at the top.
     #[must_use]
     pub fn simplified(self) -> TermQuery {
         match self {
@@ -29,6 +29,7 @@ impl TermQuery {
                     match part.simplified() {
                         TermQuery::Any => {}
                         TermQuery::All(inner) => flat.extend(inner),
+                        TermQuery::AnyOf(none) if none.is_empty() => return TermQuery::AnyOf(none),
                         part => flat.push(part),
                     }
                 }
@@ -190,6 +191,15 @@ mod tests {
             prop_assert_eq!(simplified.is_met_by(&terms), query.is_met_by(&terms));
             prop_assert_eq!(simplified.clone().simplified(), simplified);
         }
+    }
+
+    #[test]
+    fn no_document_meets_a_query_with_an_empty_part() {
+        let none = TermQuery::AnyOf(Vec::new());
+        let query = TermQuery::All(vec![term(1), TermQuery::AnyOf(vec![none.clone()])]);
+        let either = TermQuery::AnyOf(vec![query.clone(), term(2)]);
+        assert_eq!(query.simplified(), none);
+        assert_eq!(either.simplified(), term(2));
     }
 
     #[test]

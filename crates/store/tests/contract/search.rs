@@ -30,6 +30,7 @@ on_both!(
     changes_are_found_before_and_after_the_index_reads_them,
     hidden_posts_change_no_answer_and_no_cursor,
     an_author_is_found_by_the_nickname_that_the_viewer_may_read,
+    a_nickname_from_one_instance_finds_the_posts_from_all,
     pages_up_and_down_lose_and_repeat_nothing,
     labels_and_sources_are_looked_up,
 );
@@ -276,6 +277,27 @@ fn an_author_is_found_by_the_nickname_that_the_viewer_may_read(store: &Store) {
     assert_eq!(find(store, "cats", ALL, Viewer::Account(BOB)), []);
 }
 
+fn a_nickname_from_one_instance_finds_the_posts_from_all(store: &Store) {
+    let mut own = World::owned(store, "own", Owner::Operator, Audience::Public);
+    let (name, origin) = ("other", "https://other.example");
+    let mut other = World::of_server(store, name, origin, Owner::Operator, Audience::Public);
+    let by_ann = |id, acct: &str, nickname: &str| {
+        let mut shown = text(id, BY_ANN);
+        shown.author.acct = acct.to_owned();
+        shown.author.display_name = nickname.to_owned();
+        shown
+    };
+    own.poll(vec![by_ann(1, "ann", "")]);
+    let nickname = NICKNAME.unwrap_or_default();
+    other.poll(vec![by_ann(2, "ann@sim.example", nickname)]);
+    for limit in [0, 100] {
+        index(store, limit);
+        let mut found = found(store, "cats");
+        found.sort_unstable();
+        assert_eq!(found, ["1", "2"], "after {limit}");
+    }
+}
+
 fn pages_up_and_down_lose_and_repeat_nothing(store: &Store) {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut world = World::readable(store, "home");
@@ -358,7 +380,10 @@ fn labels_and_sources_are_looked_up(store: &Store) {
     };
     let mut home = World::readable(store, "home");
     let mut other = World::readable(store, "other");
-    let cats = labelled(3, json!({ "tags": [{ "name": "Cats" }, { "name": "ネコ" }], "language": "en" }));
+    let cats = labelled(
+        3,
+        json!({ "tags": [{ "name": "Cats" }, { "name": "ネコ" }], "language": "en" }),
+    );
     home.poll(vec![
         labelled(4, json!({ "tags": [{ "name": "cat" }], "language": "JA", "in_reply_to_id": "3" })),
         cats.clone(),

@@ -133,8 +133,8 @@ impl Draw {
         all.choose(&mut self.0).expect("one").clone()
     }
 
-    fn part(&mut self, of: &str) -> String {
-        self.one(&of.split('|').collect::<Vec<_>>()).to_owned()
+    fn part(&mut self, parts: &str) -> String {
+        self.one(&parts.split('|').collect::<Vec<_>>()).to_owned()
     }
 
     pub(crate) fn text(&mut self, alphabet: &str, longest: usize) -> String {
@@ -214,8 +214,8 @@ impl Draw {
     fn term(&mut self, values: &[Fact]) -> Query {
         let (field, value) = match self.0.random_range(0..9) {
             at @ 0..7 => {
-                let (field, of) = VALUES[at];
-                (field, self.part(of))
+                let (field, values) = VALUES[at];
+                (field, self.part(values))
             }
             _ => {
                 let Fact(field, value) = self.one(values);

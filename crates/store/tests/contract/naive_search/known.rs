@@ -29,8 +29,10 @@ pub(crate) struct Known {
     posts: HashMap<String, KnownPost>,
     /// The sources that have a post or a copy of it, by its URI: [`PUBLIC`] and [`PRIVATE`].
     holders: HashMap<String, BTreeSet<usize>>,
-    /// The nicknames of authors in sources.
-    nicknames: BTreeMap<(usize, String), String>,
+    /// The nicknames that each source shows of the authors now.
+    current_names: [Vec<String>; 2],
+    /// The nickname that a source has shown last of each author.
+    nicknames: BTreeMap<(usize, usize), String>,
     corpus: usize,
     pub(crate) sources: [SourceId; 2],
 }
@@ -38,7 +40,6 @@ pub(crate) struct Known {
 struct KnownPost {
     draft: Draft,
     uri: String,
-    author: String,
     is_boost: bool,
 }
 
@@ -46,6 +47,8 @@ struct KnownPost {
 const PUBLIC: usize = 0;
 const PRIVATE: usize = 1;
 const POSTS: u64 = 30;
+/// The author that is a bot.
+const BOT: usize = 3;
 
 impl Known {
     /// Adds the two sources of a corpus with their posts, and changes some of these.
@@ -69,6 +72,7 @@ impl Known {
         let mut known = Known {
             posts: HashMap::new(),
             holders: HashMap::new(),
+            current_names: Default::default(),
             nicknames: BTreeMap::new(),
             corpus,
             sources: worlds.each_ref().map(|world| world.source.id),
@@ -81,13 +85,15 @@ impl Known {
             (PUBLIC, POSTS / 2..POSTS, 0..7),
         ];
         for (time, (source, ids, shared)) in (1..).zip(&mut polls) {
-            let nicknames: Vec<String> = (0..4).map(|_| draw.text(ALPHABETS[corpus], 4)).collect();
+            let names = (0..4).map(|_| draw.text(ALPHABETS[corpus], 4));
+            known.current_names[*source] = names.collect();
             let ids = ids
                 .rev()
                 .filter(|id| shared.contains(&shares[*id as usize]));
-            let posts = ids.map(|id| known.post(*source, id, &drafts[id as usize], &nicknames));
+            let posts = ids.map(|id| known.post(*source, id, &drafts[id as usize]));
+            let posts = posts.collect();
             worlds[*source].now_ms = START_MS + 100_000 * corpus as i64 + 1_000 * time;
-            worlds[*source].poll(posts.collect());
+            worlds[*source].poll(posts);
         }
         for (source, world) in worlds.iter_mut().enumerate() {
             world.now_ms = START_MS + 100_000 * corpus as i64 + 5_000 + 1_000 * source as i64;
@@ -117,83 +123,62 @@ impl Known {
         let upstream_id = self.upstream_id(source, id);
         if draw.is(20) {
             self.posts.remove(&upstream_id);
-            let instance = self.instance(source);
-            let others = [PUBLIC, PRIVATE]
-                .into_iter()
-                .filter(|other| self.instance(*other) != instance);
-            let others: BTreeSet<usize> = others.collect();
-            self.holders
-                .get_mut(&self.uri(id, draft))
-                .expect("sources")
-                .retain(|source| others.contains(source));
+            let holders = self.holders.entry(self.uri(id, draft)).or_default();
+            holders.retain(|other| instance(self.corpus, *other) != instance(self.corpus, source));
             return Event::Deleted(upstream_id.as_str().into());
         }
-        let nicknames: Vec<String> = (0..4)
-            .map(|author| {
-                self.nicknames
-                    .get(&(source, acct(self.corpus, author)))
-                    .cloned()
-                    .unwrap_or_default()
-            })
-            .collect();
         let edited = draw.edited(self.corpus, draft);
-        let post = self.post(source, id, &edited, &nicknames);
+        let edited_at_ms = Some(now_ms);
+        let post = self.post(source, id, &edited);
         Event::Edited(Box::new(Post {
-            edited_at_ms: Some(now_ms),
+            edited_at_ms,
             ..post
         }))
     }
 
     /// The post as a source shows it.
-    fn post(&mut self, source: usize, id: u64, draft: &Draft, nicknames: &[String]) -> Post {
-        let (upstream_id, uri, author) = (
-            self.upstream_id(source, id),
-            self.uri(id, draft),
-            acct(self.corpus, draft.author),
-        );
-        let names = (source, author.clone());
+    fn post(&mut self, source: usize, id: u64, draft: &Draft) -> Post {
+        let (upstream_id, uri) = (self.upstream_id(source, id), self.uri(id, draft));
+        let author = acct(self.corpus, draft.author);
+        let nickname = self.current_names[source][draft.author].clone();
+        // A server omits the host of its own accounts.
+        let own_host = ORIGINS[instance(self.corpus, source)].replace("https://", "@");
+        let shown_acct = author.trim_end_matches(&own_host).replace('n', "N");
+        let account_id = format!("{}{}", self.corpus, draft.author);
+        let account = json!({ "id": account_id, "acct": shown_acct, "bot": draft.author == BOT });
+        let mut raw = draft.json(&upstream_id, &account);
+        let mut boost_of = None;
+        if is_boost(id) {
+            let boosted = self.post(source, id + POSTS, &draft.by((draft.author + 1) % 4));
+            let json: serde_json::Value = serde_json::from_str(&boosted.raw).expect("JSON");
+            raw = json!({ "id": upstream_id, "account": account, "reblog": json });
+            boost_of = Some(Box::new(boosted));
+        }
+        // A boosted post is in no source.
         if id < POSTS {
             self.nicknames
-                .insert(names, nicknames[draft.author].clone());
+                .insert((source, draft.author), nickname.clone());
             self.holders.entry(uri.clone()).or_default().insert(source);
+            let (draft, uri, is_boost) = (draft.clone(), uri.clone(), boost_of.is_some());
+            let known = KnownPost {
+                draft,
+                uri,
+                is_boost,
+            };
+            self.posts.insert(upstream_id.clone(), known);
         }
-        let shown = author
-            .strip_suffix(&format!(
-                "@{}",
-                &ORIGINS[self.instance(source)]["https://".len()..]
-            ))
-            .unwrap_or(&author);
-        let account = json!({ "id": format!("{}{}", self.corpus, draft.author), "acct": shown.replace('n', "N"), "bot": draft.author == 3 });
-        let mut raw = draft.json(&upstream_id, &account);
-        let boost_of = is_boost(id).then(|| {
-            let inner = draft.by((draft.author + 1) % 4);
-            self.post(source, id + POSTS, &inner, nicknames)
-        });
-        if let Some(boosted) = &boost_of {
-            let boosted: serde_json::Value = serde_json::from_str(&boosted.raw).expect("JSON");
-            raw = json!({ "id": upstream_id, "account": account, "reblog": boosted });
-        }
-        let known = KnownPost {
-            draft: draft.clone(),
-            uri: uri.clone(),
-            author,
-            is_boost: boost_of.is_some(),
-        };
-        self.posts.insert(upstream_id.clone(), known);
         let author = Author {
-            id: account["id"].as_str().expect("a text").into(),
-            acct: account["acct"].as_str().expect("a text").to_owned(),
-            display_name: nicknames[draft.author].clone(),
+            id: account_id.as_str().into(),
+            acct: shown_acct,
+            display_name: nickname,
             raw: account.to_string(),
             ..post(1, "").author
         };
-        let raw = raw.to_string();
-        let (visibility, boost_of) = (draft.visibility, boost_of.map(Box::new));
         hashed(Post {
             uri: Some(uri),
             author,
-            raw,
-            visibility,
+            raw: raw.to_string(),
+            visibility: draft.visibility,
             boost_of,
             ..post(upstream_id, "")
         })
@@ -204,17 +189,15 @@ impl Known {
         let KnownPost {
             draft,
             uri,
-            author,
             is_boost,
         } = &self.posts[upstream_id];
+        let author = acct(self.corpus, draft.author);
+        let host = author.split_once('@').expect("a host").1;
         let own = [
             (*is_boost, ("is", "boost")),
-            (draft.author == 3, ("is", "bot")),
-            (true, ("author", &**author)),
-            (
-                true,
-                ("instance", author.split_once('@').expect("a host").1),
-            ),
+            (draft.author == BOT, ("is", "bot")),
+            (true, ("author", &*author)),
+            (true, ("instance", host)),
         ];
         let own = own.into_iter().filter(|(is_met, _)| *is_met);
         let own = own.map(|(_, (field, value))| Fact::new(field, value));
@@ -222,19 +205,14 @@ impl Known {
         let holders = holders.filter(|source| shows(**source, viewer, draft.visibility));
         let sources = holders.flat_map(|source| source_names(self.corpus, *source, viewer));
         let sources = sources.map(|name| Fact::new("source", &name));
-        let nicknames = self.nicknames.iter().filter(|((source, acct), _)| {
-            acct == author && shows(*source, viewer, Visibility::Public)
+        let nicknames = self.nicknames.iter().filter(|((source, author), _)| {
+            *author == draft.author && shows(*source, viewer, Visibility::Public)
         });
         let nicknames = nicknames.map(|(_, nickname)| nickname.clone());
         let entries = draft.entries().into_iter().chain(nicknames);
         NaivePost {
             entries: entries.map(|entry| Forms::new(&entry)).collect(),
-            facts: draft
-                .facts()
-                .into_iter()
-                .chain(own)
-                .chain(sources)
-                .collect(),
+            facts: own.chain(sources).chain(draft.facts()).collect(),
         }
     }
 
@@ -266,12 +244,10 @@ impl Known {
             .collect()
     }
 
-    fn instance(&self, source: usize) -> usize {
-        instance(self.corpus, source)
-    }
-
     fn upstream_id(&self, source: usize, id: u64) -> String {
-        let id = 1_000_000 * self.instance(source) as u64 + 1_000 * (self.corpus as u64 + 1) + id;
+        let id = 1_000_000 * instance(self.corpus, source) as u64
+            + 1_000 * (self.corpus as u64 + 1)
+            + id;
         id.to_string()
     }
 
