@@ -187,4 +187,4 @@ const BATCHES: Pace = Pace {
     posts: 10,
     every: Duration::from_millis(200),
 };
-const LAG_MS: f64 = 1_000.0;
+const LAG_MS: f64 = 2_000.0;

@@ -25,6 +25,8 @@ pub(super) struct Kind {
     hits: Hits,
     /// The limit of p99.
     pub(super) max_ms: f64,
+    /// The limit of p50 with ten times as many posts, times that before.
+    pub(super) max_growth: f64,
 }
 
 enum Hits {
@@ -43,6 +45,7 @@ pub(super) fn kinds() -> Vec<Kind> {
         is_count: false,
         hits,
         max_ms: PAGE_MS,
+        max_growth: 1.5,
     };
     let word = |name, word, rate| newest(name, word, &[word], Hits::OfTenThousand(rate));
     vec![
@@ -53,27 +56,34 @@ pub(super) fn kinds() -> Vec<Kind> {
         word("ja, 30 %", "猫舌", 3_000),
         word("latin, 0.01 %", "lighthouse", 1),
         word("latin, 1 %", "carpenter", 100),
-        newest(
-            "two of 10 %, both 0.01 %",
-            "祭礼 桜花",
-            &["祭礼", "桜花"],
-            Hits::OfTenThousand(1),
-        ),
+        Kind {
+            max_ms: TWO_WORDS_MS,
+            max_growth: 3.0,
+            ..newest(
+                "two of 10 %, both 0.01 %",
+                "祭礼 桜花",
+                &["祭礼", "桜花"],
+                Hits::OfTenThousand(1),
+            )
+        },
         newest(
             "ja, 0.1 %, in 1,000 nicknames",
             IN_NICKNAMES,
             &[IN_NICKNAMES],
             Hits::Unknown,
         ),
-        newest(
-            "tag of 5 posts",
-            &format!("#{TAG}"),
-            &["#tidalatlas"],
-            Hits::InAll(5),
-        ),
+        Kind {
+            max_ms: TAG_MS,
+            ..newest(
+                "tag of 5 posts",
+                &format!("#{TAG}"),
+                &["#tidalatlas"],
+                Hits::InAll(5),
+            )
+        },
         Kind {
             is_count: true,
-            max_ms: f64::INFINITY,
+            max_ms: COUNT_MS,
             ..word("count of ja, 3 %", "紅茶", 300)
         },
     ]
@@ -229,5 +239,8 @@ pub(super) fn times(
 const PAGE: u16 = 20;
 /// As `driftline find --count` asks.
 const COUNTED_AT_ONCE: u16 = 1_000;
-const PAGE_MS: f64 = 50.0;
+const PAGE_MS: f64 = 20.0;
+const TWO_WORDS_MS: f64 = 50.0;
+const TAG_MS: f64 = 10.0;
+const COUNT_MS: f64 = 300.0;
 const ROUND: Duration = Duration::from_secs(2);
