@@ -392,8 +392,7 @@ create table account_profile (
 create index account_profile_acct on account_profile (acct_id);
 create index account_profile_acct_key on account_profile (acct_key);
 
--- The pairs of adjacent characters of `account_profile.display_name`, as terms of the search index: searches find
--- authors by them.
+-- The terms of `account_profile.display_name`, as in the search index: searches find authors by them.
 create table nickname_term (
     term {i64} not null,
     source_id {i64} not null,
@@ -853,6 +852,8 @@ create table list (
     feed_readers text,
     primary key (account_id, id)
 ) {clustered};
+
+create index list_bell on list (account_id) where notified_id is not null;
 
 -- `member_id` is an account of this server or of another one, as in `relation`.
 create table list_member (

@@ -114,8 +114,8 @@ struct Ended {
     output: String,
 }
 
-/// Runs all, several at a time, whether or not some fail. Who fails has all it wrote shown. One lane
-/// begins with the last programs, which compute, so that the cores have work while others wait.
+/// Runs all programs, several at a time, whether or not some fail. Prints the whole output of failed programs. One
+/// lane begins with the last programs, which compute, so that the cores have work while others wait.
 fn run_all(programs: Vec<Program>) -> Vec<Ended> {
     let waiting = Mutex::new(VecDeque::from(programs));
     let ended = Mutex::new(Vec::new());

@@ -32,7 +32,7 @@ impl WordTerms {
         let form: Vec<char> = index_form(word.text()).chars().collect();
         let last = form.len().saturating_sub(1);
         let (edges, inner): (Vec<Gram>, Vec<Gram>) = grams(&form).partition(|gram| {
-            // In a text the run of letters may go on, and then it has triples.
+            // The run of letters may go on in a text, and then it has triples.
             matches!(gram, Gram::WholeRun { first, .. } if *first == 0 || first + 1 == last)
         });
         let mut all = unique(inner.into_iter().map(Gram::term).collect());

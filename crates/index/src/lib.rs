@@ -1,12 +1,12 @@
 //! The search index.
 //!
 //! The index has a document for each place of a timeline at which a post may stand. A document is a
-//! set of [`Term`]s: pairs of adjacent characters of the post's texts, its author, its labels
+//! set of [`Term`]s: adjacent characters of the post's texts, its author, its labels
 //! (tags, language, attachments), its sources, and the readers who may be shown the place. A [`TermQuery`] finds candidates in the order of their
 //! places. The caller checks each candidate exactly, so a document may have more terms than its
 //! post, but never fewer.
 //!
-//! SQLite keeps the documents in FTS5, PostgreSQL in a GIN index on an array. Both have the same
+//! SQLite keeps the documents in FTS5, PostgreSQL in a GIN index on arrays. Both have the same
 //! terms.
 
 mod document;

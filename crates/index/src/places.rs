@@ -148,12 +148,18 @@ impl<'q> PlaceReader<'q> {
             }
             rest = rest.beyond(end.place);
             walked += step;
-            // As many places as hold the missing matches, if matches go on as they were.
             let missing = count - found.len() as i64;
-            step = (missing * walked * 5 / 4)
-                .checked_div(found.len() as i64)
-                .unwrap_or(MAX_WALK)
-                .max(FIRST_STEP);
+            // The missing matches are expected in so many places, if matches go on as they were. Upward, few
+            // places are left as a rule, so they are all walked.
+            let expected = (missing * walked * 5 / 4).checked_div(found.len() as i64);
+            step = match expected {
+                Some(expected) => expected.max(FIRST_STEP),
+                None if window.is_upward || walked < MAX_WALK_IN_VAIN => walked,
+                None => MAX_WALK,
+            };
+            if window.is_upward {
+                step = step.min(MAX_WALK - walked).max(1);
+            }
         }
         // Without the order and the limit inside, PostgreSQL uses the index of terms.
         let limit = READ_AHEAD.max(count);
@@ -265,6 +271,8 @@ fn from_row(row: &Row<'_>) -> Result<IndexedPlace, DbError> {
 
 /// The number of places of the first step of a walk.
 const FIRST_STEP: i64 = 500;
+/// The number of places that are walked downward without a match.
+const MAX_WALK_IN_VAIN: i64 = 2_000;
 /// The number of places that are walked for one part. Reading the documents of so many rare matches costs as
 /// much by the index of terms.
 const MAX_WALK: i64 = 8_000;

@@ -112,7 +112,7 @@ impl TermQuery {
                 true => format!(
                     "exists (select from unnest({column}) as a(term) where a.term in (select unnest({list})))"
                 ),
-                // Not a column alone, so that no index is asked for it.
+                // An expression instead of the column keeps PostgreSQL from asking the index for it.
                 false if is_walk => format!("({column} || '{{}}') {operator} {list}"),
                 false => format!("{column} {operator} {list}"),
             });
@@ -136,9 +136,9 @@ const MAX_COMPARED: usize = 64;
 /// Where PostgreSQL checks a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConditionUse {
-    /// For each of many places.
+    /// A check of each of many places.
     Walk,
-    /// In the index of terms.
+    /// A question to the index of terms.
     Index,
 }
 

@@ -101,7 +101,9 @@ mod tests {
     fn kinds_of_terms_are_apart() {
         let all = [
             Term::bigram('a', 'b'),
+            Term::trigram('a', 'b', 'c'),
             Term::label("ab"),
+            Term::label("abc"),
             Term::instance("ab"),
             Term::author(1),
             Term::in_source(1),
@@ -119,5 +121,7 @@ mod tests {
     fn numbers_of_terms_stay_the_same() {
         assert_eq!(Term::bigram('地', '震').number(), 1_309_125_241);
         assert_eq!(Term::source(7, 2).number(), 1_650_611_499);
+        assert_eq!(Term::trigram('c', 'a', 't').number(), 280_977_222);
+        assert_eq!(Term::label("tag:cats").number(), 1_264_523_095);
     }
 }

@@ -19,4 +19,7 @@ pub struct List<'a> {
     /// True if a list with a predicate notifies its owner of new posts; an addition of Driftline.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub notify: Option<bool>,
+    /// The readers whose posts the feed of the list has, `world` or `owner`; an addition of Driftline.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub feed: Option<Cow<'a, str>>,
 }

@@ -108,7 +108,7 @@ fn attachments(status: &RawObject<'_>) -> Vec<Attachment> {
 fn own_traits(status: &RawObject<'_>) -> Vec<PostTrait> {
     present([
         (PostTrait::Reply, status.id("in_reply_to_id").is_some()),
-        (PostTrait::Edited, status.some_text("edited_at").is_some()),
+        (PostTrait::Edited, status.time_ms("edited_at").is_some()),
         (PostTrait::Sensitive, status.flag("sensitive")),
     ])
 }

@@ -3,6 +3,7 @@
 use driftline_core::{
     post::{Author, Counts, Post, References, Visibility},
     post_text::PostText,
+    predicate::{Condition, PostTrait},
 };
 use driftline_mastodon::{StatusError, TEXT_EXTRACTION, post_hashes, read_status, text_of_json};
 
@@ -41,7 +42,7 @@ fn every_field_is_read_and_the_json_kept() {
             references: References::default(),
             counts: Counts { replies: Some(1), boosts: Some(2), favourites: Some(3), ..Counts::default() },
             hashes: post.hashes,
-            text: PostText::from_entries(TEXT_EXTRACTION, ["café"]),
+            text: PostText::from_entries(TEXT_EXTRACTION, ["café"]).with_labels([Condition::Is(PostTrait::Edited)]),
             raw: STATUS.into(),
             viewer: None,
         }
@@ -54,7 +55,8 @@ fn a_boost_holds_the_boosted_post() {
         r#"{{"id":"9","reblog":{STATUS},"account":{{"id":"8"}}}}"#
     ));
     let boosted = boost.boost_of.expect("a boost");
-    assert_eq!(boost.text, boosted.text);
+    let is_boost = [Condition::Is(PostTrait::Boost)];
+    assert_eq!(boost.text, boosted.text.clone().with_labels(is_boost));
     assert_eq!(*boosted, one(STATUS));
     assert_eq!(boost.author.id, "8".into());
 }

@@ -1,6 +1,6 @@
 //! Notifications of posts: by authors whom accounts follow with `notify`, and of lists that notify.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use driftline_api::find::Search;
 use driftline_mastodon::reply_to;
@@ -9,7 +9,7 @@ use driftline_store::{
     LocalAccountId, Store, StoreError, Tx, search,
     social::{
         bell,
-        list_bell::{self, NewMatches},
+        list_bell::{self, NewMatches, NotifyingList},
         local_account,
     },
     timeline::{Range, TimelinePost, Viewer},
@@ -56,40 +56,55 @@ pub async fn ring_all(store: &Store) -> Result<(), StoreError> {
 }
 
 /// Notifies an account of the new posts that its lists select.
+///
+/// # Errors
+/// [`StoreError`] of the last list that failed; the others notify.
 async fn ring_lists(store: &Store, account: LocalAccountId) -> Result<(), StoreError> {
-    let now_ms = now_ms();
-    let lists = store.read(move |tx| list_bell::lists(tx, account)).await?;
-    for (list, above) in lists {
-        let predicate = list.settings.predicate;
-        let Some(search) = predicate.and_then(|predicate| Search::new(predicate).ok()) else {
-            continue;
-        };
-        let (search, list) = (Arc::new(search), list.id);
-        let find = move |tx: &mut Tx<'_>| {
-            let end = search::end(tx)?;
-            if end <= above {
-                return Ok(None);
-            }
-            let range = Range {
-                min: Some(above),
-                limit: bell::MAX_POSTS,
-                ..Range::default()
-            };
-            let found = search.stretch(tx, &range, Viewer::Account(account), now_ms)?;
-            let is_full = found.posts.len() >= usize::from(bell::MAX_POSTS);
-            let newest = found.posts.first().filter(|_| is_full);
-            let stopped_at = found.rest.and_then(|rest| rest.min);
-            Ok::<_, StoreError>(Some(NewMatches {
-                list,
-                above,
-                reached: stopped_at.or(newest.map(|post| post.id)).unwrap_or(end),
-                posts: found.posts,
-            }))
-        };
-        if let Some(matches) = store.read(find).await? {
-            let ring = move |tx: &mut Tx<'_>| list_bell::ring(tx, account, &matches, now_ms);
-            store.write(local_account::root(account), ring).await?;
+    let mut outcome = Ok(());
+    for list in store.read(move |tx| list_bell::lists(tx, account)).await? {
+        if let Err(error) = ring_list(store, account, list).await {
+            outcome = Err(error);
         }
+    }
+    outcome
+}
+
+/// Notifies an account of the new posts that a list selects, of at most [`bell::MAX_POSTS`] and from one part.
+async fn ring_list(
+    store: &Store,
+    account: LocalAccountId,
+    list: NotifyingList,
+) -> Result<(), StoreError> {
+    let now_ms = now_ms();
+    let Ok(search) = Search::new(list.predicate.clone()) else {
+        return Ok(());
+    };
+    let above = list_bell::search_above(&list, now_ms);
+    let find = move |tx: &mut Tx<'_>| {
+        let end = search::end(tx)?;
+        if end <= above {
+            return Ok(None);
+        }
+        let range = Range {
+            min: Some(above),
+            limit: bell::MAX_POSTS,
+            ..Range::default()
+        };
+        let found = search.stretch(tx, &range, Viewer::Account(account), now_ms)?;
+        let is_full = found.posts.len() >= usize::from(bell::MAX_POSTS);
+        let newest = found.posts.first().filter(|_| is_full);
+        let stopped_at = found.rest.and_then(|rest| rest.min);
+        Ok::<_, StoreError>(Some(NewMatches {
+            list: list.clone(),
+            above,
+            reached: stopped_at.or(newest.map(|post| post.id)).unwrap_or(end),
+            posts: found.posts,
+        }))
+    };
+    let found = store.read(find).await?;
+    if let Some(matches) = found.filter(NewMatches::is_worth_writing) {
+        let ring = move |tx: &mut Tx<'_>| list_bell::ring(tx, account, &matches, now_ms);
+        store.write(local_account::root(account), ring).await?;
     }
     Ok(())
 }

@@ -234,6 +234,30 @@ impl Search {
         self.stretch(tx, range, viewer, now_ms)
     }
 
+    /// Returns the first posts of a range that are found in a number of parts.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the store fails.
+    pub(crate) async fn first_posts(
+        self: Arc<Self>,
+        caller: &RequestContext,
+        range: Range,
+        parts: usize,
+    ) -> ApiResult<Vec<TimelinePost>> {
+        let (viewer, now_ms) = (caller.viewer, caller.now_ms());
+        let mut posts: Vec<TimelinePost> = Vec::new();
+        let mut next = Some(range);
+        for _ in 0..parts {
+            let Some(range) = next else { break };
+            let search = Arc::clone(&self);
+            let read = caller.read(move |tx| search.stretch(tx, &range, viewer, now_ms));
+            let mut read = read.await?;
+            posts.append(&mut read.posts);
+            next = read.rest;
+        }
+        Ok(posts)
+    }
+
     /// Returns the posts of a range, by as many reads as they take.
     ///
     /// # Errors

@@ -17,7 +17,7 @@ pub(crate) struct NewList {
     exclusive: Option<bool>,
     /// A predicate in its text form: the list then has its posts, and no accounts.
     predicate: Option<String>,
-    /// Whether the account is notified of each new post that the predicate selects.
+    /// True to notify the account of each new post that the predicate selects.
     notify: Option<bool>,
 }
 

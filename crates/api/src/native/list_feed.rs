@@ -52,7 +52,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 /// The posts of a new feed.
 #[derive(Deserialize, ToSchema)]
 struct NewFeed {
-    /// Whether the feed has all posts of the timeline. It has only posts that everybody may read without it.
+    /// True for all posts of the timeline; otherwise the feed has only posts that everybody may read.
     #[schema(value_type = Option<bool>)]
     all: Option<Value>,
 }
@@ -71,7 +71,7 @@ struct FeedAddresses {
     post, path = "/api/driftline/v1/lists/{id}/feed", tag = "lists", params(("id" = ListId, Path)),
     request_body(content((NewFeed), (NewFeed = "application/x-www-form-urlencoded"), (NewFeed = "multipart/form-data"))),
     security(("account" = ["write:lists"])),
-    responses((status = 200, body = FeedAddresses), (status = 404, body = Problem), (status = 422, body = Problem, description = "The list has no predicate, or the token belongs to no account")),
+    responses((status = 200, body = FeedAddresses), (status = 403, body = Problem, description = "`all` needs the scopes `read:lists` and `read:statuses`, too"), (status = 404, body = Problem), (status = 422, body = Problem, description = "The list has no predicate, or the token belongs to no account")),
 )]
 async fn open(
     caller: LoggedIn<needs::WriteLists>,
@@ -79,7 +79,12 @@ async fn open(
     Params(new): Params<NewFeed>,
 ) -> JsonResult<FeedAddresses> {
     let readers = match is_true(new.all.as_ref()) {
-        true => FeedReaders::Owner,
+        true => {
+            // The address reads for its bearer what the account may read.
+            caller.check::<needs::ReadLists>()?;
+            caller.check::<needs::ReadStatuses>()?;
+            FeedReaders::Owner
+        }
         false => FeedReaders::World,
     };
     let id = LocalId::new(id);
@@ -171,7 +176,7 @@ async fn feed(
         FeedForm::Atom => atom(&context.address, &list, &posts),
         FeedForm::Json => json_feed(&list, &posts),
     };
-    Ok(answer(form, body, &headers))
+    Ok(answer(form, &body, &headers))
 }
 
 #[derive(Clone, Copy)]
@@ -188,7 +193,7 @@ async fn newest(context: &RequestContext, list: &List) -> ApiResult<Vec<Value>> 
         limit: POSTS,
         ..Range::default()
     };
-    let posts = Arc::new(search).posts(context, range).await?;
+    let posts = Arc::new(search).first_posts(context, range, PARTS).await?;
     let view = View::new(context);
     context
         .read(move |tx| {
@@ -204,7 +209,7 @@ async fn newest(context: &RequestContext, list: &List) -> ApiResult<Vec<Value>> 
         .await
 }
 
-fn answer(form: FeedForm, body: String, headers: &HeaderMap) -> Response {
+fn answer(form: FeedForm, body: &str, headers: &HeaderMap) -> Response {
     let etag = format!("\"{}\"", BASE64.encode(digest(&SHA256, body.as_bytes())));
     let known = headers.get_all(IF_NONE_MATCH).into_iter();
     let mut known = known.filter_map(|value| value.to_str().ok());
@@ -224,7 +229,7 @@ fn answer(form: FeedForm, body: String, headers: &HeaderMap) -> Response {
     ];
     match is_known {
         true => (StatusCode::NOT_MODIFIED, headers, Body::empty()).into_response(),
-        false => (headers, body).into_response(),
+        false => (headers, body.to_owned()).into_response(),
     }
 }
 
@@ -235,17 +240,17 @@ fn atom(address: &Address, list: &List, posts: &[Value]) -> String {
         feed xmlns="http://www.w3.org/2005/Atom" {
             id { (id) }
             title { (without_control(&list.settings.title)) }
-            updated { (newest) }
+            updated { (without_control(newest)) }
             @for post in posts {
                 entry {
-                    id { (text(post, "uri")) }
+                    id { (without_control(text(post, "uri"))) }
                     title { (title(post)) }
-                    link rel="alternate" href=(link(post)) {}
-                    published { (text(post, "created_at")) }
-                    updated { (updated(post)) }
+                    @if let Some(link) = link(post) { link rel="alternate" href=(link) {} }
+                    published { (without_control(text(post, "created_at"))) }
+                    updated { (without_control(updated(post))) }
                     author {
                         name { (author_name(post)) }
-                        uri { (text(&post["account"], "url")) }
+                        @if let Some(link) = link(&post["account"]) { uri { (link) } }
                     }
                     @for tag in tags(post) { category term=(without_control(tag)) {} }
                     content type="html" { (without_control(text(post, "content"))) }
@@ -266,7 +271,7 @@ fn json_feed(list: &List, posts: &[Value]) -> String {
             "summary": post["spoiler_text"].as_str().filter(|warning| !warning.is_empty()),
             "date_published": text(post, "created_at"),
             "date_modified": updated(post),
-            "authors": [{ "name": author_name(post), "url": text(&post["account"], "url") }],
+            "authors": [{ "name": author_name(post), "url": link(&post["account"]) }],
             "language": post["language"],
             "tags": tags(post).collect::<Vec<_>>(),
         })
@@ -289,8 +294,12 @@ fn updated(post: &Value) -> &str {
         .unwrap_or_else(|| text(post, "created_at"))
 }
 
-fn link(post: &Value) -> &str {
-    post["url"].as_str().unwrap_or_else(|| text(post, "uri"))
+/// The address of a post or an account, if a browser may open it.
+fn link(object: &Value) -> Option<String> {
+    let addresses = [&object["url"], &object["uri"]];
+    let mut addresses = addresses.into_iter().filter_map(Value::as_str);
+    let is_web = |address: &&str| address.starts_with("https://") || address.starts_with("http://");
+    addresses.find(is_web).map(without_control)
 }
 
 fn author_name(post: &Value) -> String {
@@ -330,5 +339,8 @@ fn without_control(text: &str) -> String {
 
 /// The number of posts of a feed.
 const POSTS: u16 = 40;
+/// The number of parts in which they are searched. A predicate that few posts match, and that the index does not know, has
+/// fewer posts in its feed.
+const PARTS: usize = 10;
 const TITLE_CHARS: usize = 80;
 const EPOCH: &str = "1970-01-01T00:00:00Z";

@@ -6,10 +6,10 @@ use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::{
-    people::{Person, people_world},
+    people::{OOB, Person, people_world},
     search::{read, written},
     streaming::Socket,
-    world::{numbers, show},
+    world::{World, numbers, show},
 };
 
 async fn save(person: &Person, predicate: &str) -> Value {
@@ -19,6 +19,13 @@ async fn save(person: &Person, predicate: &str) -> Value {
 
 fn path_of(list: &Value, route: &str) -> String {
     route.replace("ID", list["id"].as_str().unwrap())
+}
+
+async fn json_feed(world: &World, path: &str) -> Value {
+    let answer = world.answer(path).await;
+    let kind = answer.headers()["content-type"].to_str().unwrap();
+    assert_eq!(kind, "application/feed+json; charset=utf-8");
+    serde_json::from_str(&answer.text().await.unwrap()).unwrap()
 }
 
 fn quakes(numbers: impl IntoIterator<Item = u64>) -> Vec<driftline_core::post::Post> {
@@ -228,7 +235,7 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
         .await
         .unwrap();
     assert_eq!(again.status(), StatusCode::NOT_MODIFIED);
-    let json = world.json(&path(&addresses, "json")).await;
+    let json = json_feed(&world, &path(&addresses, "json")).await;
     assert_eq!(json["version"], "https://jsonfeed.org/version/1.1");
     assert_eq!(json["items"].as_array().unwrap().len(), 1);
     assert_eq!(json["items"][0]["tags"], json!(["Quake"]));
@@ -237,7 +244,7 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
     let all = ann.post_json(&route, &json!({ "all": true })).await;
     let old = world.answer(&path(&addresses, "json")).await;
     assert_eq!(old.status(), StatusCode::NOT_FOUND);
-    let json = world.json(&path(&all, "json")).await;
+    let json = json_feed(&world, &path(&all, "json")).await;
     let ids: Vec<&str> = json["items"]
         .as_array()
         .unwrap()
@@ -246,7 +253,17 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
         .collect();
     assert_eq!(ids, ["https://sim.example/3", "https://sim.example/1"]);
 
-    // It ends while the account is frozen, and when it is closed.
+    assert_eq!(ann.get(&path_of(&list, "/api/v1/lists/ID")).await["feed"], "owner");
+    let app = world.app("Writer", OOB, "write").await;
+    let writer = world.token(&app, "ann", "write").await;
+    for (body, status) in [("", StatusCode::OK), ("all=true", StatusCode::FORBIDDEN)] {
+        let request = world.client.post(format!("{}{route}", world.base)).bearer_auth(&writer);
+        let request = request.header("content-type", "application/x-www-form-urlencoded");
+        assert_eq!(request.body(body).send().await.unwrap().status(), status, "{body}");
+    }
+    let all = ann.post_json(&route, &json!({ "all": true })).await;
+
+    // It ends while the account is frozen, with another predicate, and when it is closed.
     for (state, status) in [
         (AccountState::Frozen, StatusCode::NOT_FOUND),
         (AccountState::Active, StatusCode::OK),
@@ -254,6 +271,12 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
         world.set_state(ann.id, state).await;
         assert_eq!(world.answer(&path(&all, "json")).await.status(), status);
     }
+    let change = json!({ "predicate": "犬" });
+    ann.ok(Method::PUT, &path_of(&list, "/api/v1/lists/ID"), &change).await;
+    let ended = world.answer(&path(&all, "json")).await;
+    assert_eq!(ended.status(), StatusCode::NOT_FOUND);
+    let all = ann.post(&route).await;
+    assert_eq!(world.answer(&path(&all, "json")).await.status(), StatusCode::OK);
     ann.ok(Method::DELETE, &route, &Value::Null).await;
     assert_eq!(
         world.answer(&path(&all, "atom")).await.status(),

@@ -145,7 +145,9 @@ fn authors_by_word(
             continue;
         };
         let matcher = Matcher::new(&alone);
-        let mut named = names_with(tx, &terms, least, readable)?;
+        let Some(mut named) = names_with(tx, &terms, least, readable)? else {
+            continue;
+        };
         named.retain(|(nickname, _)| {
             matcher.matches(&PostFacts {
                 nickname: Some(nickname),

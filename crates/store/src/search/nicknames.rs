@@ -45,27 +45,40 @@ pub fn nicknames(
 }
 
 /// The display names that contain at least `least` of these terms, with the IDs of their accounts,
-/// which are the same at every instance.
+/// which are the same at every instance. `None` if there are more than [`MAX_NAMES`].
 pub(super) fn names_with(
     tx: &mut Tx<'_>,
     terms: &[Term],
     least: usize,
     readable: &ReadableSources,
-) -> Result<Vec<(String, i64)>, StoreError> {
+) -> Result<Option<Vec<(String, i64)>>, StoreError> {
     let [sources, instances, vouching] = columns(readable);
     let numbers = Column::i64(terms.iter().map(|term| i64::from(term.number())));
-    Ok(tx.query(
+    // One term of several is found without reading all names that have one.
+    let grouped = match least {
+        1 => "",
+        _ => "group by instance_id, source_id, account_id having count(*) >= $5",
+    };
+    let found = tx.query(
         &format!(
             "select display_name, acct_id from account_profile
              where (instance_id, source_id, account_id) in (
                  select instance_id, source_id, account_id from nickname_term
-                 where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}}
-                 group by instance_id, source_id, account_id having count(*) >= $5)
+                 where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}} and $5 > 0
+                 {grouped} limit $6)
              and {SHOWN}"
         ),
-        &[&sources, &instances, &vouching, &numbers, &(least as i64)],
+        &[
+            &sources,
+            &instances,
+            &vouching,
+            &numbers,
+            &(least as i64),
+            &(MAX_NAMES + 1),
+        ],
         |row| Ok((row.text("display_name")?, row.i64("acct_id")?)),
-    )?)
+    )?;
+    Ok((found.len() as i64 <= MAX_NAMES).then_some(found))
 }
 
 /// The sources that a viewer may read, their instances, and those that are trusted about accounts of
@@ -85,3 +98,6 @@ fn columns(readable: &ReadableSources) -> [Column<'static>; 3] {
 /// True for a profile that the viewer may read.
 const SHOWN: &str = "source_id {in $1} and instance_id {in $2}
     and (source_id {in $3} or acct not like '%@%')";
+
+/// The number of names that a search reads for a word. With more, the word is not looked up in names.
+const MAX_NAMES: i64 = 10_000;

@@ -81,19 +81,39 @@ pub fn ring(
         "update relation set notified_id = $2 where account_id = $1 and notified_id < $2",
         &[&sql(account), &sql(arrivals.reached)],
     )?;
-    write(tx, account, &posts, now_ms)?;
-    Ok(posts.len())
+    write(tx, account, posts, now_ms)
 }
 
-/// Writes a notification of each of these posts, which must have an author and be the newest first.
+/// Writes a notification of each of these posts, which must have an author and be the newest first. Posts of
+/// which, or of copies of which, the account has a notification, are left out. Returns the number of
+/// notifications.
 pub(super) fn write(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    posts: &[TimelinePost],
+    mut posts: Vec<TimelinePost>,
     now_ms: i64,
-) -> Result<(), StoreError> {
+) -> Result<usize, StoreError> {
+    let Some(oldest) = posts.iter().map(|post| post.id).min() else {
+        return Ok(0);
+    };
+    // A notification is later than its post, so that the others need not be read.
+    let notified = tx.query(
+        "select post_id from notification
+         where account_id = $1 and id > $2 and kind = 'status' and post_id is not null",
+        &[&sql(account), &sql(oldest)],
+        |row| row.i64("post_id"),
+    )?;
+    let notified: HashSet<i64> = notified.into_iter().collect();
+    posts.retain(|post| {
+        let mut copies = post
+            .copies
+            .iter()
+            .chain([&post.key()])
+            .map(|copy| sql(copy.post));
+        !copies.any(|copy| notified.contains(&copy))
+    });
     if posts.is_empty() {
-        return Ok(());
+        return Ok(0);
     }
     // Last, because all others wait for the clock.
     let first = local_ids::take(tx, now_ms, posts.len())?;
@@ -114,7 +134,7 @@ pub(super) fn write(
             ],
         )?;
     }
-    Ok(())
+    Ok(posts.len())
 }
 
 /// The posts since an account was last notified.

@@ -22,6 +22,8 @@ pub struct List {
     pub id: LocalId,
     /// Its settings.
     pub settings: ListSettings,
+    /// The readers of the posts in its feed; `None` if it has no feed.
+    pub feed: Option<FeedReaders>,
 }
 
 /// The reason why a list cannot be created or changed.
@@ -83,10 +85,15 @@ pub fn create(
         ],
     )?;
     let id = from_sql(id)?;
-    Ok(Ok(List { id, settings }))
+    Ok(Ok(List {
+        id,
+        settings,
+        feed: None,
+    }))
 }
 
-/// Changes a list; `None` if the account does not have it.
+/// Changes the settings of a list; `None` if the account does not have it. Another predicate ends the feed
+/// of the list: its address was given away for other posts.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
@@ -94,43 +101,53 @@ pub fn create(
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    list: List,
+    id: LocalId,
+    settings: ListSettings,
 ) -> Result<Result<Option<List>, ListRefused>, StoreError> {
-    if let Err(refused) = list.settings.check() {
+    if let Err(refused) = settings.check() {
         return Ok(Err(refused.into()));
     }
-    let Some(known) = by_id(tx, account, list.id)? else {
+    let Some(known) = by_id(tx, account, id)? else {
         return Ok(Ok(None));
     };
-    if known.settings.predicate.is_some() != list.settings.predicate.is_some() {
+    if known.settings.predicate.is_some() != settings.predicate.is_some() {
         return Ok(Err(ListRefused::Kind));
     }
-    if let Err(refused) = check_notify(tx, account, Some(list.id), &list.settings)? {
+    if let Err(refused) = check_notify(tx, account, Some(id), &settings)? {
         return Ok(Err(refused));
     }
-    if known != list {
-        let notified = match (list.settings.notify, known.settings.notify) {
-            (true, true) => list_bell::notified(tx, account, list.id)?.map(sql),
+    let ends_feed = known.settings.predicate != settings.predicate;
+    if known.settings != settings {
+        let notified = match (settings.notify, known.settings.notify) {
+            (true, true) => {
+                list_bell::notified(tx, account, id)?.map(|(notified, _)| sql(notified))
+            }
             (true, false) => Some(sql(search::end(tx)?)),
             (false, _) => None,
         };
-        object::change(tx, account, sql(list.id))?;
+        object::change(tx, account, sql(id))?;
         tx.execute_later(
             "update list set title = $3, replies_policy = $4, exclusive = $5, predicate = $6,
-                 notified_id = $7
+                 notified_id = $7, feed_hash = case when $8 then null else feed_hash end,
+                 feed_readers = case when $8 then null else feed_readers end
              where account_id = $1 and id = $2",
             &[
                 &sql(account),
-                &sql(list.id),
-                &list.settings.title,
-                &list.settings.replies_policy.name(),
-                &list.settings.exclusive,
-                &predicate_json(&list.settings)?,
+                &sql(id),
+                &settings.title,
+                &settings.replies_policy.name(),
+                &settings.exclusive,
+                &predicate_json(&settings)?,
                 &notified,
+                &ends_feed,
             ],
         )?;
     }
-    Ok(Ok(Some(list)))
+    Ok(Ok(Some(List {
+        id,
+        settings,
+        feed: known.feed.filter(|_| !ends_feed),
+    })))
 }
 
 /// Checks that a list, which may have that ID already, may notify.
@@ -157,7 +174,7 @@ fn check_notify(
 /// The number of lists of an account that notify of posts: each is searched every few seconds.
 const MAX_NOTIFYING_LISTS: usize = 20;
 
-/// Whose readable posts a feed has.
+/// The readers to whom all posts of a feed may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FeedReaders {
     /// The posts that everybody may read.
@@ -166,7 +183,17 @@ pub enum FeedReaders {
     Owner,
 }
 
-/// Sets or ends the feed of a list with a predicate. Returns `false` if the account has no such list.
+impl FeedReaders {
+    /// The name in the store and in answers.
+    pub const fn name(self) -> &'static str {
+        match self {
+            FeedReaders::World => "world",
+            FeedReaders::Owner => "owner",
+        }
+    }
+}
+
+/// Sets or ends the feed of a list with a predicate: the hash of its secret, and its readers. Returns `false` if the account has no such list.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
@@ -183,10 +210,7 @@ pub fn set_feed(
     }
     object::change(tx, account, sql(list))?;
     let (hash, readers) = feed.unzip();
-    let readers = readers.map(|readers| match readers {
-        FeedReaders::World => WORLD,
-        FeedReaders::Owner => OWNER,
-    });
+    let readers = readers.map(FeedReaders::name);
     tx.execute_later(
         "update list set feed_hash = $3, feed_readers = $4 where account_id = $1 and id = $2",
         &[&sql(account), &sql(list), &hash, &readers],
@@ -207,19 +231,11 @@ pub fn by_feed(
         "select id, title, replies_policy, exclusive, predicate, notified_id, feed_readers from list
          where account_id = $1 and feed_hash = $2",
         &[&sql(account), hash],
-        |row| {
-            let readers = match row.opt_str("feed_readers")? {
-                Some(OWNER) => FeedReaders::Owner,
-                _ => FeedReaders::World,
-            };
-            Ok(from_row(row).map(|list| (list, readers)))
-        },
+        |row| Ok(from_row(row)),
     )?;
-    found.transpose()
+    let list = found.transpose()?;
+    Ok(list.and_then(|list| list.feed.map(|readers| (list, readers))))
 }
-
-const WORLD: &str = "world";
-const OWNER: &str = "owner";
 
 fn predicate_json(settings: &ListSettings) -> Result<Option<String>, StoreError> {
     let json = settings.predicate.as_ref().map(serde_json::to_string);
@@ -295,7 +311,7 @@ fn member_ids(
 /// [`StoreError::Db`] if the database fails.
 pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreError> {
     let rows = tx.query(
-        "select id, title, replies_policy, exclusive, predicate, notified_id from list
+        "select id, title, replies_policy, exclusive, predicate, notified_id, feed_readers from list
          where account_id = $1 order by id",
         &[&sql(account)],
         |row| Ok(from_row(row)),
@@ -313,7 +329,7 @@ pub fn by_id(
     list: LocalId,
 ) -> Result<Option<List>, StoreError> {
     let found = tx.query_opt(
-        "select id, title, replies_policy, exclusive, predicate, notified_id from list
+        "select id, title, replies_policy, exclusive, predicate, notified_id, feed_readers from list
          where account_id = $1 and id = $2",
         &[&sql(account), &sql(list)],
         |row| Ok(from_row(row)),
@@ -326,7 +342,12 @@ fn from_row(row: &Row<'_>) -> Result<List, StoreError> {
         let read = Predicate::from_json(json);
         read.map_err(|error| StoreError::unreadable("a predicate", &error.to_string()))
     });
+    let feed = row.opt_str("feed_readers")?.map(|readers| match readers {
+        "owner" => FeedReaders::Owner,
+        _ => FeedReaders::World,
+    });
     Ok(List {
+        feed,
         id: from_sql(row.i64("id")?)?,
         settings: ListSettings {
             title: row.text("title")?,

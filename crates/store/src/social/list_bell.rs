@@ -7,17 +7,14 @@
 
 use std::collections::HashSet;
 
-use driftline_core::social::AccountAction;
-use driftline_db::{Column, Tx};
+use driftline_core::{predicate::Predicate, social::AccountAction};
+use driftline_db::Tx;
 
-use super::{
-    bell,
-    list::{self, List},
-    local_account,
-};
+use super::{bell, local_account, mute};
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
+    local_ids,
     posts::timeline::{TimelinePost, Viewer},
     viewer::ReadableSources,
 };
@@ -34,32 +31,64 @@ pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
     )?)
 }
 
-/// The lists of an account that notify, each with the local ID up to which posts were notified. None
-/// if the account may not read now.
+/// A list that notifies.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotifyingList {
+    /// Its ID.
+    pub list: LocalId,
+    /// Its predicate.
+    pub predicate: Predicate,
+    /// The local ID up to which posts were notified.
+    pub notified: LocalId,
+}
+
+/// The lists of an account that notify. There are none if the account may not read now.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
-pub fn lists(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<(List, LocalId)>, StoreError> {
-    let owner = local_account::by_id(tx, account)?;
-    if !owner.is_some_and(|owner| owner.state.allows(AccountAction::UseTokens)) {
+pub fn lists(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<NotifyingList>, StoreError> {
+    if !may_read(tx, account)? {
         return Ok(Vec::new());
     }
-    let mut found = Vec::new();
-    for list in list::all(tx, account)? {
-        if list.settings.notify
-            && let Some(notified) = notified(tx, account, list.id)?
-        {
-            found.push((list, notified));
+    let rows = tx.query(
+        "select id, predicate, notified_id from list
+         where account_id = $1 and notified_id is not null order by id",
+        &[&sql(account)],
+        |row| {
+            Ok((
+                row.i64("id")?,
+                row.text("predicate")?,
+                row.i64("notified_id")?,
+            ))
+        },
+    )?;
+    let mut lists = Vec::new();
+    for (id, json, notified) in rows {
+        // One that cannot be read, of a newer program, keeps no other from notifying.
+        if let Ok(predicate) = Predicate::from_json(&json) {
+            lists.push(NotifyingList {
+                list: from_sql(id)?,
+                predicate,
+                notified: from_sql(notified)?,
+            });
         }
     }
-    Ok(found)
+    Ok(lists)
+}
+
+/// Returns the place above which the posts of a list are searched: the last notified one, but none that is a
+/// day old. After a longer outage, or while the account was frozen, older posts are not notified.
+pub fn search_above(list: &NotifyingList, now_ms: i64) -> LocalId {
+    let oldest = local_ids::floor(now_ms - MAX_AGE_MS);
+    let oldest = from_sql(oldest).unwrap_or(list.notified);
+    list.notified.max(oldest)
 }
 
 /// The posts above the last notified one that a list's predicate selects.
 #[derive(Clone, Debug)]
 pub struct NewMatches {
-    /// The list.
-    pub list: LocalId,
+    /// The list, as it was when they were searched.
+    pub list: NotifyingList,
     /// The local ID above which they were searched.
     pub above: LocalId,
     /// The posts, the newest first.
@@ -68,9 +97,19 @@ pub struct NewMatches {
     pub reached: LocalId,
 }
 
-/// Notifies an account of the matches of a list, unless that has happened already. Boosts, and posts of
-/// which the account has a notification, are left out. Returns the number of notifications. Must
-/// be written below the account's root.
+impl NewMatches {
+    /// True if there is something to write. A list without matches is written once a minute, since the place
+    /// that was reached rises with each post of any source.
+    pub fn is_worth_writing(&self) -> bool {
+        let rose = sql(self.reached) - sql(self.list.notified);
+        !self.posts.is_empty() || rose > local_ids::floor(MINUTE_MS) - local_ids::floor(0)
+    }
+}
+
+/// Notifies an account of the matches of a list, unless the list has changed or another process has
+/// done so. Boosts, posts of muted authors, posts without a known author, history, and posts of which
+/// the account has a notification, are left out. Returns the number of notifications. Must be written
+/// below the account's root.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
@@ -80,47 +119,56 @@ pub fn ring(
     matches: &NewMatches,
     now_ms: i64,
 ) -> Result<usize, StoreError> {
-    let lists = lists(tx, account)?;
-    let mut lists = lists.iter();
-    if !lists.any(|(list, above)| list.id == matches.list && *above == matches.above) {
+    let list = &matches.list;
+    let known = notified(tx, account, list.list)?;
+    let is_same = known.is_some_and(|(notified, json)| {
+        let predicate = Predicate::from_json(&json).ok();
+        notified == list.notified && predicate.as_ref() == Some(&list.predicate)
+    });
+    if !is_same || !may_read(tx, account)? {
         return Ok(0);
     }
+    let muted = mute::all_later(tx, account, now_ms)?;
+    let muted: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
     let mut posts = matches.posts.clone();
-    posts.retain(|post| post.boost_of.is_none() && post.account.is_some());
+    posts.retain(|post| {
+        let is_shown = post.account.is_some_and(|author| !muted.contains(&author));
+        is_shown && post.boost_of.is_none()
+    });
     let readable = ReadableSources::load(tx, Viewer::Account(account))?;
     let first_came = bell::first_came(tx, &posts, &readable)?;
-    let notified = tx.query(
-        "select post_id from notification
-         where account_id = $1 and kind = 'status' and post_id {in $2}",
-        &[
-            &sql(account),
-            &Column::i64(posts.iter().map(|post| sql(post.post_id))),
-        ],
-        |row| row.i64("post_id"),
-    )?;
-    let notified: HashSet<i64> = notified.into_iter().collect();
     posts.retain(|post| {
         let came = first_came.get(&post.id);
-        came.is_some_and(|came| *came > matches.above) && !notified.contains(&sql(post.post_id))
+        came.is_some_and(|came| *came > matches.above)
     });
     tx.execute_later(
         "update list set notified_id = $3 where account_id = $1 and id = $2",
-        &[&sql(account), &sql(matches.list), &sql(matches.reached)],
+        &[&sql(account), &sql(list.list), &sql(matches.reached)],
     )?;
-    bell::write(tx, account, &posts, now_ms)?;
-    Ok(posts.len())
+    bell::write(tx, account, posts, now_ms)
 }
 
-/// The local ID up to which a list has notified of posts; `None` if it does not notify.
+/// The local ID up to which a list has notified of posts, and its predicate; `None` if it does not
+/// notify.
 pub(super) fn notified(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     list: LocalId,
-) -> Result<Option<LocalId>, StoreError> {
+) -> Result<Option<(LocalId, String)>, StoreError> {
     let found = tx.query_opt(
-        "select notified_id from list where account_id = $1 and id = $2",
+        "select notified_id, predicate from list
+         where account_id = $1 and id = $2 and notified_id is not null",
         &[&sql(account), &sql(list)],
-        |row| row.opt_i64("notified_id"),
+        |row| Ok((row.i64("notified_id")?, row.text("predicate")?)),
     )?;
-    Ok(found.flatten().map(from_sql).transpose()?)
+    let found = found.map(|(notified, predicate)| Ok((from_sql(notified)?, predicate)));
+    found.transpose()
 }
+
+fn may_read(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreError> {
+    let owner = local_account::by_id(tx, account)?;
+    Ok(owner.is_some_and(|owner| owner.state.allows(AccountAction::UseTokens)))
+}
+
+const MINUTE_MS: i64 = 60_000;
+const MAX_AGE_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -200,8 +200,8 @@ fn texts_that_lack_or_are_old_are_made_again(store: &Store) {
         "delete from post_text where text = 'elsewhere'",
         "update post_text set extraction = 0, text = 'old' where post_id in
              (select post_id from upstream_post where upstream_id = '3')",
-        "insert into post_text (post_id, instance_id, content_hash, extraction, text)
-         select post_id, instance_id, 5, 0, 'of no version' from upstream_post where upstream_id = '3'",
+        "insert into post_text (post_id, instance_id, content_hash, extraction, text, labels)
+         select post_id, instance_id, 5, 0, 'of no version', '' from upstream_post where upstream_id = '3'",
     ];
     for sql in lost {
         let lose = move |tx: &mut Tx<'_>| Ok(tx.execute(sql, &[])?);

@@ -143,8 +143,14 @@ impl ChannelChange {
                 Some(_) | None => {}
             }
         }
-        // An edit may take a post out of a list with a predicate.
-        if messages.is_empty() && self.kind == ChangeKind::Edit && self.search(tx)?.is_some() {
+        // An edit may take a post out of a list with a predicate. The version before is not compared.
+        if messages.is_empty()
+            && self.kind == ChangeKind::Edit
+            && let Some(search) = self.search(tx)?
+            && search
+                .selected(tx, self.post, viewer, self.now_ms)?
+                .is_none()
+        {
             let post = timeline::at_its_place(tx, self.post, viewer)?;
             messages.extend(post.map(|post| deleted(post.id)));
         }

@@ -163,7 +163,7 @@ async fn set(
     let settings = params.over(known.settings, &caller).await?;
     let set = caller.write(move |tx, account| {
         let settings = settings.clone();
-        list::set(tx, account, list::List { id, settings })
+        list::set(tx, account, id, settings)
     });
     let set = set.await?.map_err(ApiError::invalid)?;
     found(set.map(entity))
@@ -305,6 +305,7 @@ fn entity(list: list::List) -> List<'static> {
         exclusive: list.settings.exclusive,
         predicate: predicate.map(|predicate| predicate.to_string().into()),
         notify,
+        feed: list.feed.map(|readers| readers.name().into()),
     }
 }
 
@@ -316,5 +317,6 @@ fn source_entity(source: Source) -> List<'static> {
         exclusive: false,
         predicate: None,
         notify: None,
+        feed: None,
     }
 }

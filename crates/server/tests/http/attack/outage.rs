@@ -21,7 +21,9 @@ use crate::{
 
 /// What is answered without the store, to whoever sends it what the description has as an example. That of these which
 /// needs the store for more is in the next test.
-const WITHOUT_STORE: [&str; 45] = [
+const WITHOUT_STORE: [&str; 46] = [
+    // What cannot be a secret is not looked up.
+    "GET /feeds/{form}",
     // What is asked for here is no account's address.
     "GET /.well-known/webfinger",
     // Throttled before the store is asked, or what was found a moment ago.

@@ -139,11 +139,9 @@ fn each_change_takes_one_usn_and_what_changes_nothing_takes_none(store: &Store) 
 
     let list = new_list(store, ann, "friends");
     for title in ["friends", "foes"] {
-        let list = list::List {
-            id: list,
-            settings: settings(title),
-        };
-        let set = write(store, root(), move |tx| list::set(tx, ann, list.clone()));
+        let set = write(store, root(), move |tx| {
+            list::set(tx, ann, list, settings(title))
+        });
         assert!(set.expect("a list").is_some());
     }
     let set = |version, id| {
