@@ -102,24 +102,19 @@ impl<'q> PlaceReader<'q> {
         count: i64,
     ) -> Result<(Vec<IndexedPlace>, bool), DbError> {
         let order = window.order();
+        let read =
+            |tx: &mut Tx<'_>, sql: &str, lists: &[String], limit: i64, window: PlaceWindow| {
+                let mut params: Vec<&dyn ToValue> = vec![&window.above, &window.below, &limit];
+                params.extend(lists.iter().map(|list| list as &dyn ToValue));
+                tx.query(sql, &params, from_row)
+            };
         let mut lists = Vec::new();
-        let mut condition = |used_in: [ConditionUse; 2]| {
-            lists.clear();
-            let terms = self.terms.array_condition(used_in[0], 4, &mut lists);
-            let readers = self.readers.array_condition(used_in[1], 4, &mut lists);
-            format!("{terms} and {readers}")
-        };
-        let in_walk = condition([ConditionUse::Walk; 2]);
-        let in_index = condition(match self.terms {
-            TermQuery::Any => [ConditionUse::Index; 2],
-            _ => [ConditionUse::Index, ConditionUse::Walk],
-        });
-        let lists: Vec<&dyn ToValue> = lists.iter().map(|list| list as &dyn ToValue).collect();
-        let read = |tx: &mut Tx<'_>, sql: &str, limit: i64, window: PlaceWindow| {
-            let mut params: Vec<&dyn ToValue> = vec![&window.above, &window.below, &limit];
-            params.extend(&lists);
-            tx.query(sql, &params, from_row)
-        };
+        let in_walk = self
+            .terms
+            .array_condition(ConditionUse::Walk, FIRST_LIST, &mut lists);
+        let is_shown = self
+            .readers
+            .array_condition(ConditionUse::Walk, FIRST_LIST, &mut lists);
         // The last place of the walk comes along, marked by having no post.
         let last = if window.is_upward { "max" } else { "min" };
         let walk = format!(
@@ -127,14 +122,14 @@ impl<'q> PlaceReader<'q> {
                  select place, post_id, instance_id, terms, row_terms from indexed_place
                  where place > $1 and place < $2 order by place {order} limit $3
              )
-             select place, post_id, instance_id from walked where {in_walk}
+             select place, post_id, instance_id from walked where {in_walk} and {is_shown}
              union all
              select {last}(place), 0, count(*) from walked"
         );
         let mut found: Vec<IndexedPlace> = Vec::new();
         let (mut rest, mut walked, mut step) = (window, 0, FIRST_STEP);
         while walked + step <= MAX_WALK {
-            let rows = read(tx, &walk, step, rest)?;
+            let rows = read(tx, &walk, &lists, step, rest)?;
             let (ends, mut matches): (Vec<_>, Vec<_>) =
                 rows.into_iter().partition(|p| p.post_id == 0);
             window.sort(&mut matches);
@@ -161,23 +156,54 @@ impl<'q> PlaceReader<'q> {
                 step = step.min(MAX_WALK - walked).max(1);
             }
         }
-        // Without the order and the limit inside, PostgreSQL uses the index of terms.
         let limit = READ_AHEAD.max(count);
-        let more = read(
-            tx,
-            &format!(
-                "with found as materialized (
-                     select place, post_id, instance_id from indexed_place
-                     where place + 0 > $1 and place + 0 < $2 and {in_index}
-                 )
-                 select place, post_id, instance_id from found order by place {order} limit $3"
-            ),
-            limit,
-            rest,
-        )?;
+        let (found_by_index, lists) = self.found_by_index();
+        let sql = format!(
+            "with found as materialized ({found_by_index})
+             select place, post_id, instance_id from found order by place {order} limit $3"
+        );
+        let more = read(tx, &sql, &lists, limit, rest)?;
         let is_whole = (more.len() as i64) < limit;
         found.extend(more);
         Ok((found, is_whole))
+    }
+
+    /// A statement that finds all places between `$1` and `$2` by the index of terms, and the parameters from
+    /// `$4` on. The place is part of an expression, and so PostgreSQL asks no other index.
+    fn found_by_index(&self) -> (String, Vec<String>) {
+        let mut lists = Vec::new();
+        let (many, others) = self.terms.split_many();
+        let readers_in = match self.terms {
+            TermQuery::Any => ConditionUse::Index,
+            _ => ConditionUse::Walk,
+        };
+        let terms = others.array_condition(ConditionUse::Index, FIRST_LIST, &mut lists);
+        let readers = self
+            .readers
+            .array_condition(readers_in, FIRST_LIST, &mut lists);
+        let mut sql = format!(
+            "select place, post_id, instance_id from indexed_place
+             where place + 0 > $1 and place + 0 < $2 and {terms} and {readers}"
+        );
+        if !many.is_empty() {
+            // PostgreSQL expects that many terms are in most rows, and would compare all rows with all of them.
+            let readers = self
+                .readers
+                .array_condition(ConditionUse::Walk, FIRST_LIST, &mut lists);
+            let list = FIRST_LIST + lists.len();
+            lists.push(many.join(" "));
+            sql.push_str(&format!(
+                " union
+                 select place, post_id, instance_id
+                 from unnest(string_to_array(${list}, ' ')::int[]) as many(term)
+                 cross join lateral (
+                     select place, post_id, instance_id, row_terms from indexed_place
+                     where row_terms @> array[many.term]
+                 ) as found_by_one
+                 where place > $1 and place < $2 and {readers}"
+            ));
+        }
+        (sql, lists)
     }
 }
 
@@ -269,6 +295,8 @@ fn from_row(row: &Row<'_>) -> Result<IndexedPlace, DbError> {
     })
 }
 
+/// The number of the first parameter that is a list of terms.
+const FIRST_LIST: usize = 4;
 /// The number of places of the first step of a walk.
 const FIRST_STEP: i64 = 500;
 /// The number of places that are walked downward without a match.

@@ -57,6 +57,27 @@ impl TermQuery {
         }
     }
 
+    /// Splits the terms of rows from the other alternatives, if they are many: their numbers, and the query for the
+    /// others.
+    pub(crate) fn split_many(&self) -> (Vec<String>, TermQuery) {
+        let TermQuery::AnyOf(parts) = self else {
+            return (Vec::new(), self.clone());
+        };
+        let mut others = parts.clone();
+        let mut many = Vec::new();
+        others.retain(|part| match part {
+            TermQuery::Term(term) if term.names_row() => {
+                many.push(term.number().to_string());
+                false
+            }
+            _ => true,
+        });
+        match many.len() > MAX_COMPARED {
+            true => (many, TermQuery::AnyOf(others)),
+            false => (Vec::new(), self.clone()),
+        }
+    }
+
     /// True if a document with these terms meets the condition.
     pub fn is_met_by(&self, terms: &[Term]) -> bool {
         match self {
