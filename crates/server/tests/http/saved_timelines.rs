@@ -327,7 +327,7 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let ring = async || bells::ring_all(&world.store).await.unwrap();
     feed.poll_posts(quakes([3])).await;
     ring().await;
-    assert_eq!(ann.page(ALL).await, [json!(0); 0]);
+    assert!(ann.page(ALL).await.is_empty());
     let changed = ann.ok(Method::PUT, &path, &json!({ "notify": true })).await;
     assert_eq!(changed["notify"], true);
     show(&world, &hidden, Audience::Private).await;
@@ -339,7 +339,7 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let shown: Vec<&Value> = found.iter().map(|one| &one["status"]["uri"]).collect();
     assert_eq!(shown, ["https://sim.example/7", "https://sim.example/5"]);
     assert!(found.iter().all(|one| one["type"] == "status"));
-    assert_eq!(ben.page(ALL).await, [json!(0); 0]);
+    assert!(ben.page(ALL).await.is_empty());
     // A post that all may read from now on was there before.
     show(&world, &hidden, Audience::Public).await;
     ring().await;
