@@ -26,7 +26,7 @@ use crate::{
     table::{Table, met},
 };
 
-/// What `find` takes.
+/// The options of `find`.
 #[derive(Debug, Clone, Args)]
 pub(crate) struct Options {
     /// The number of public posts; a tenth of them shows the growth

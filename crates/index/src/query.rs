@@ -154,7 +154,7 @@ impl TermQuery {
 /// The number of terms that a walk compares with each term of a document.
 const MAX_COMPARED: usize = 64;
 
-/// Where PostgreSQL checks a condition.
+/// The part of a statement in which PostgreSQL checks a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ConditionUse {
     /// A check of each of many places.

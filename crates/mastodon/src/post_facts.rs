@@ -58,7 +58,10 @@ impl StatedFacts {
             author: acct(&account).unwrap_or_default(),
             entries: entries.entries().map(str::to_owned).collect(),
             attachments,
-            traits: present(traits).into_iter().chain(own_traits(&shown)).collect(),
+            traits: present(traits)
+                .into_iter()
+                .chain(own_traits(&shown))
+                .collect(),
             language: language(&shown),
             tags: tags(&shown).collect(),
             mentions: shown

@@ -98,8 +98,8 @@ async fn open(
     let account = caller.viewer.account();
     let secret = OpaqueSecret::generate(SecretKind::ListFeed, account)?;
     let hash = secret.hash();
-    let set = caller
-        .write(move |tx, account| list::set_feed(tx, account, id, Some((hash.clone(), readers))));
+    let set =
+        caller.write(move |tx, account| list::set_feed(tx, account, id, Some((hash, readers))));
     if !set.await? {
         return Err(ApiError::NotFound);
     }

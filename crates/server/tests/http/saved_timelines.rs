@@ -251,15 +251,26 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
         .iter()
         .map(|item| item["id"].as_str().unwrap())
         .collect();
-    assert_eq!(ids, ["https://sim.example/3", "https://sim.example/1"]);
+    // The first page of a source is history, and stands below.
+    assert_eq!(ids, ["https://sim.example/1", "https://sim.example/3"]);
 
-    assert_eq!(ann.get(&path_of(&list, "/api/v1/lists/ID")).await["feed"], "owner");
+    assert_eq!(
+        ann.get(&path_of(&list, "/api/v1/lists/ID")).await["feed"],
+        "owner"
+    );
     let app = world.app("Writer", OOB, "write").await;
     let writer = world.token(&app, "ann", "write").await;
     for (body, status) in [("", StatusCode::OK), ("all=true", StatusCode::FORBIDDEN)] {
-        let request = world.client.post(format!("{}{route}", world.base)).bearer_auth(&writer);
+        let request = world
+            .client
+            .post(format!("{}{route}", world.base))
+            .bearer_auth(&writer);
         let request = request.header("content-type", "application/x-www-form-urlencoded");
-        assert_eq!(request.body(body).send().await.unwrap().status(), status, "{body}");
+        assert_eq!(
+            request.body(body).send().await.unwrap().status(),
+            status,
+            "{body}"
+        );
     }
     let all = ann.post_json(&route, &json!({ "all": true })).await;
 
@@ -272,11 +283,15 @@ async fn a_saved_timeline_has_feeds_at_a_secret_address() {
         assert_eq!(world.answer(&path(&all, "json")).await.status(), status);
     }
     let change = json!({ "predicate": "犬" });
-    ann.ok(Method::PUT, &path_of(&list, "/api/v1/lists/ID"), &change).await;
+    ann.ok(Method::PUT, &path_of(&list, "/api/v1/lists/ID"), &change)
+        .await;
     let ended = world.answer(&path(&all, "json")).await;
     assert_eq!(ended.status(), StatusCode::NOT_FOUND);
     let all = ann.post(&route).await;
-    assert_eq!(world.answer(&path(&all, "json")).await.status(), StatusCode::OK);
+    assert_eq!(
+        world.answer(&path(&all, "json")).await.status(),
+        StatusCode::OK
+    );
     ann.ok(Method::DELETE, &route, &Value::Null).await;
     assert_eq!(
         world.answer(&path(&all, "atom")).await.status(),
@@ -312,7 +327,7 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let ring = async || bells::ring_all(&world.store).await.unwrap();
     feed.poll_posts(quakes([3])).await;
     ring().await;
-    assert_eq!(ann.page(ALL).await, [json!(0); 0]);
+    assert!(ann.page(ALL).await.is_empty());
     let changed = ann.ok(Method::PUT, &path, &json!({ "notify": true })).await;
     assert_eq!(changed["notify"], true);
     show(&world, &hidden, Audience::Private).await;
@@ -324,7 +339,7 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let shown: Vec<&Value> = found.iter().map(|one| &one["status"]["uri"]).collect();
     assert_eq!(shown, ["https://sim.example/7", "https://sim.example/5"]);
     assert!(found.iter().all(|one| one["type"] == "status"));
-    assert_eq!(ben.page(ALL).await, [json!(0); 0]);
+    assert!(ben.page(ALL).await.is_empty());
     // A post that all may read from now on was there before.
     show(&world, &hidden, Audience::Public).await;
     ring().await;

@@ -113,8 +113,14 @@ async fn apps_find_posts_and_the_muted_are_left_out() {
     let of_author = format!("{}&account_id={author}", statuses("dog"));
     let found = ann.get(&of_author).await;
     assert_eq!(numbers(found["statuses"].as_array().unwrap()), [4]);
-    for (tag, names) in [("quake", vec!["quake"]), ("#QUAKE", vec!["QUAKE"]), ("nothing", vec![])] {
-        let found = ann.get(&format!("{}&type=hashtags", path("/api/v2/search", tag))).await;
+    for (tag, names) in [
+        ("quake", vec!["quake"]),
+        ("#QUAKE", vec!["QUAKE"]),
+        ("nothing", vec![]),
+    ] {
+        let found = ann
+            .get(&format!("{}&type=hashtags", path("/api/v2/search", tag)))
+            .await;
         let found = found["hashtags"].as_array().unwrap().iter();
         let found: Vec<&str> = found.map(|tag| tag["name"].as_str().unwrap()).collect();
         assert_eq!(found, names, "{tag}");

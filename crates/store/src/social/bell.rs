@@ -16,7 +16,7 @@ use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
     local_ids,
-    posts::timeline::{self, HomeRule, Range, TimelinePost, Viewer, came},
+    posts::timeline::{self, HomeRule, PostKey, Range, TimelinePost, Viewer, came},
     viewer::ReadableSources,
 };
 
@@ -105,12 +105,8 @@ pub(super) fn write(
     )?;
     let notified: HashSet<i64> = notified.into_iter().collect();
     posts.retain(|post| {
-        let mut copies = post
-            .copies
-            .iter()
-            .chain([&post.key()])
-            .map(|copy| sql(copy.post));
-        !copies.any(|copy| notified.contains(&copy))
+        let is_notified = |copy: &PostKey| notified.contains(&sql(copy.post));
+        !is_notified(&post.key()) && !post.copies.iter().any(is_notified)
     });
     if posts.is_empty() {
         return Ok(0);

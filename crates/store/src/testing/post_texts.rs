@@ -52,7 +52,10 @@ fn stored(tx: &mut Tx<'_>) -> Result<BTreeMap<Key, PostText>, StoreError> {
         "select instance_id, post_id, content_hash, extraction, text, labels from post_text",
         &[],
         |row| {
-            Ok(((row.i64(0)?, row.i64(1)?, row.i64(2)?), post_text::from_row(row)?))
+            Ok((
+                (row.i64(0)?, row.i64(1)?, row.i64(2)?),
+                post_text::from_row(row)?,
+            ))
         },
     )?;
     Ok(rows.into_iter().collect())
