@@ -8,6 +8,7 @@ use driftline_core::{
     names::audience::Audience,
     post::Post,
     predicate::{Matcher, NameContext, PostFacts, Predicate},
+    upstream_id::UpstreamId,
 };
 use driftline_mastodon::StatedFacts;
 use driftline_store::{
@@ -33,6 +34,7 @@ on_both!(
     a_nickname_from_one_instance_finds_the_posts_from_all,
     pages_up_and_down_lose_and_repeat_nothing,
     labels_and_sources_are_looked_up,
+    posts_of_many_authors_are_found_below_many_others,
 );
 
 /// Reads at most `limit` of the posts that wait for the index.
@@ -416,4 +418,33 @@ fn labels_and_sources_are_looked_up(store: &Store) {
     for (query, expected) in queries {
         assert_eq!(candidates(store, query), expected, "{query}");
     }
+}
+
+/// PostgreSQL walks 2,000 places without a match before it asks its index, which finds many authors one by one.
+fn posts_of_many_authors_are_found_below_many_others(store: &Store) {
+    let by = |id: u64, author: u64, name: &str| {
+        let mut shown = text(id, "x");
+        shown.author.id = UpstreamId::new(author.to_string());
+        shown.author.acct = format!("author{author}");
+        shown.author.display_name = name.to_owned();
+        shown
+    };
+    let mut world = World::readable(store, "home");
+    let named = (1..=160).rev();
+    world.poll(
+        named
+            .clone()
+            .map(|id| by(id, id % 80, "猫舌の人"))
+            .collect(),
+    );
+    world.poll(
+        (161..=2_300)
+            .rev()
+            .map(|id| by(id, 999, "Nobody"))
+            .collect(),
+    );
+    while index(store, 1_000) > 0 {}
+    let expected: Vec<String> = named.map(|id| id.to_string()).collect();
+    assert_eq!(candidates(store, "猫舌"), expected);
+    assert_eq!(candidates(store, "猫舌 OR #none"), expected);
 }
