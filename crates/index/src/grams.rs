@@ -26,7 +26,7 @@ pub enum WordTerms {
 }
 
 impl WordTerms {
-    /// The terms for a word, at most [`MAX_TERMS`] of those that all texts have: more would not make
+    /// The terms for a word, at most 16 of those that all texts have: more would not make
     /// candidates rarer.
     pub fn new(word: &Word) -> WordTerms {
         let form: Vec<char> = index_form(word.text()).chars().collect();
