@@ -294,7 +294,7 @@ fn sizes_mb(place: &Place) -> Result<[f64; 2], Failure> {
     Ok(bytes.map(|bytes: i64| bytes as f64 / 1e6))
 }
 
-/// Of one case in a round.
+/// The number of searches of one case in a round.
 const SEARCHES: usize = 20;
 const SCANS: usize = 5;
 const LONG: Duration = Duration::from_secs(10);

@@ -1,5 +1,5 @@
-//! Feeds of saved timelines, for feed readers: Atom (RFC 4287) and JSON Feed 1.1, each at an address
-//! that nobody can guess.
+//! Feeds of saved timelines, for feed readers: Atom (RFC 4287) and JSON Feed 1.1, each at a secret
+//! address.
 
 use std::sync::Arc;
 

@@ -35,7 +35,7 @@ fn rows(scene: &Scene) -> Rows {
             continue;
         };
         let (table, row) = row.split_once(" values(").unwrap();
-        // Numbers of pairs of characters stay until the segments of the index are merged.
+        // Numbers of terms stay until the segments of the index are merged.
         if table.contains("place_terms_") {
             continue;
         }

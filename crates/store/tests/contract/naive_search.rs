@@ -95,7 +95,7 @@ fn compare(fresh: &Fresh) {
 struct Totals {
     /// All that the viewers are shown.
     shown: usize,
-    /// Those that the index finds.
+    /// The posts that the index finds.
     candidates: usize,
     matches: usize,
 }
