@@ -313,6 +313,17 @@ create table index_pending (
     primary key (instance_id, post_id)
 ) {clustered};
 
+-- Posts that were edited, with which lists with a predicate have still to be compared.
+create table edited_post (
+    instance_id {i64} not null,
+    post_id {i64} not null,
+    -- The number in `post_history` of the first version that an edit ended since they were compared.
+    seq {i64} not null,
+    -- When the post was last edited. It rises with each edit.
+    since_ms {i64} not null,
+    primary key (instance_id, post_id)
+) {clustered};
+
 -- Finds the post of an upstream ID.
 create table upstream_post (
     upstream_id text {collate_c} not null,
@@ -854,6 +865,20 @@ create table list (
 ) {clustered};
 
 create index list_bell on list (account_id) where notified_id is not null;
+
+-- Posts that an edit brought into a list with a predicate. `id` is a local ID of when it did: the list shows the
+-- post there instead of at its place.
+create table list_entry (
+    account_id {i64} not null,
+    id {i64} not null,
+    list_id {i64} not null,
+    -- As in `marked_post`.
+    post_id {i64} not null,
+    instance_id {i64} not null,
+    primary key (account_id, id)
+) {clustered};
+create index list_entry_page on list_entry (account_id, list_id, id);
+create index list_entry_post on list_entry (account_id, post_id);
 
 -- `member_id` is an account of this server or of another one, as in `relation`.
 create table list_member (

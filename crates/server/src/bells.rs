@@ -1,23 +1,34 @@
 //! Notifications of posts: by authors whom accounts follow with `notify`, and of lists that notify.
+//! Posts that edits bring into lists get their entries here, too.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    time::Duration,
+};
 
 use driftline_api::find::Search;
+use driftline_core::predicate::Predicate;
 use driftline_mastodon::reply_to;
 use driftline_runtime::now_ms;
 use driftline_store::{
-    LocalAccountId, Store, StoreError, Tx, search,
+    LocalAccountId, LocalId, Store, StoreError, Tx,
+    edited_post::{self, EditedPost},
+    search,
     social::{
         bell,
-        list_bell::{self, NewMatches, NotifyingList},
+        list_bell::{self, NewMatches, StandingList},
+        list_entry::ListKey,
         local_account,
     },
     timeline::{Range, TimelinePost, Viewer},
 };
 use tokio::{sync::watch, time::MissedTickBehavior};
 
+use crate::standing_lists::StandingLists;
+
 /// Notifies of new posts every few seconds, until the stop.
 pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
+    let mut bells = Bells::new(store);
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -25,7 +36,7 @@ pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
             _ = stop.wait_for(|stopped| *stopped) => return,
             _ = ticks.tick() => {}
         }
-        let turn = ring_all(&store);
+        let turn = bells.ring_all();
         tokio::select! {
             _ = stop.wait_for(|stopped| *stopped) => return,
             // Others tell of a store that is out.
@@ -36,77 +47,264 @@ pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
     }
 }
 
-/// Notifies each account of new posts, of a page of them at most.
-///
-/// # Errors
-/// [`StoreError`] of the last account whose notifications could not be written; the others are notified.
-pub async fn ring_all(store: &Store) -> Result<(), StoreError> {
-    let mut outcome = Ok(());
-    for account in store.read(bell::accounts).await? {
-        if let Err(error) = ring(store, account).await {
-            outcome = Err(error);
-        }
-    }
-    for account in store.read(list_bell::accounts).await? {
-        if let Err(error) = ring_lists(store, account).await {
-            outcome = Err(error);
-        }
-    }
-    outcome
+/// Notifies accounts of new posts.
+#[derive(Debug)]
+pub struct Bells {
+    store: Store,
+    standing: StandingLists,
+    /// The place up to which each list was compared. The store has it later, for lists without matches.
+    compared: HashMap<ListKey, LocalId>,
 }
 
-/// Notifies an account of the new posts that its lists select.
-///
-/// # Errors
-/// [`StoreError`] of the last list that failed; the others notify.
-async fn ring_lists(store: &Store, account: LocalAccountId) -> Result<(), StoreError> {
-    let mut outcome = Ok(());
-    for list in store.read(move |tx| list_bell::lists(tx, account)).await? {
-        if let Err(error) = ring_list(store, account, list).await {
-            outcome = Err(error);
+impl Bells {
+    /// Notifies the accounts of a store.
+    pub fn new(store: Store) -> Bells {
+        Bells {
+            store,
+            standing: StandingLists::default(),
+            compared: HashMap::new(),
         }
     }
-    outcome
-}
 
-/// Notifies an account of the new posts that a list selects, of at most [`bell::MAX_POSTS`] and from one part.
-async fn ring_list(
-    store: &Store,
-    account: LocalAccountId,
-    list: NotifyingList,
-) -> Result<(), StoreError> {
-    let now_ms = now_ms();
-    let Ok(search) = Search::new(list.predicate.clone()) else {
-        return Ok(());
-    };
-    let above = list_bell::search_above(&list, now_ms);
-    let find = move |tx: &mut Tx<'_>| {
-        let end = search::end(tx)?;
-        if end <= above {
-            return Ok(None);
+    /// Notifies each account of new posts, at most of a page of them by the authors whom it follows, and of
+    /// some pages for each list.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the last account whose notifications could not be written; the others are notified.
+    pub async fn ring_all(&mut self) -> Result<(), StoreError> {
+        let mut outcome = Ok(());
+        for account in self.store.read(bell::accounts).await? {
+            if let Err(error) = ring(&self.store, account).await {
+                outcome = Err(error);
+            }
         }
-        let range = Range {
-            min: Some(above),
-            limit: bell::MAX_POSTS,
-            ..Range::default()
+        self.standing
+            .update(self.store.read(list_bell::standing_lists).await?);
+        let entered = self.enter_edited().await;
+        self.ring_lists().await.and(entered).and(outcome)
+    }
+
+    /// Gives posts that edits brought into lists their entries.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the last list that failed. The posts are then compared with all lists again,
+    /// which changes nothing for the others.
+    async fn enter_edited(&self) -> Result<(), StoreError> {
+        loop {
+            let edited = self
+                .store
+                .read(|tx| edited_post::edited(tx, MAX_EDITED))
+                .await?;
+            if edited.is_empty() {
+                return Ok(());
+            }
+            let is_last = edited.len() < MAX_EDITED as usize;
+            let keys: Vec<_> = edited.iter().map(|post| post.key).collect();
+            let features = self
+                .store
+                .read(move |tx| search::features(tx, &keys))
+                .await?;
+            let mut by_list: BTreeMap<usize, Vec<EditedPost>> = BTreeMap::new();
+            for post in &features {
+                let of_group = edited.iter().filter(|edit| post.posts.contains(&edit.key));
+                let of_group: Vec<EditedPost> = of_group.copied().collect();
+                for list in self.standing.candidates(post) {
+                    by_list.entry(list).or_default().extend(&of_group);
+                }
+            }
+            let mut outcome = Ok(());
+            for (number, (list, predicate)) in self.standing.iter().enumerate() {
+                if let Some(edited) = by_list.remove(&number)
+                    && let Err(error) = self.enter(list, predicate, edited).await
+                {
+                    outcome = Err(error);
+                }
+            }
+            outcome?;
+            self.store
+                .write(search::root(), move |tx| edited_post::forget(tx, &edited))
+                .await?;
+            if is_last {
+                return Ok(());
+            }
+        }
+    }
+
+    async fn enter(
+        &self,
+        list: &StandingList,
+        predicate: &Predicate,
+        edited: Vec<EditedPost>,
+    ) -> Result<(), StoreError> {
+        let account = list.key.account;
+        let Ok(search) = Search::new(predicate.clone()) else {
+            return Ok(());
         };
-        let found = search.stretch(tx, &range, Viewer::Account(account), now_ms)?;
-        let is_full = found.posts.len() >= usize::from(bell::MAX_POSTS);
-        let newest = found.posts.first().filter(|_| is_full);
-        let stopped_at = found.rest.and_then(|rest| rest.min);
-        Ok::<_, StoreError>(Some(NewMatches {
-            list: list.clone(),
-            above,
-            reached: stopped_at.or(newest.map(|post| post.id)).unwrap_or(end),
-            posts: found.posts,
-        }))
-    };
-    let found = store.read(find).await?;
-    if let Some(matches) = found.filter(NewMatches::is_worth_writing) {
-        let ring = move |tx: &mut Tx<'_>| list_bell::ring(tx, account, &matches, now_ms);
-        store.write(local_account::root(account), ring).await?;
+        let now_ms = now_ms();
+        let read = move |tx: &mut Tx<'_>| {
+            search.selected_by_edits(tx, &edited, Viewer::Account(account), now_ms)
+        };
+        let posts = self.store.read(read).await?;
+        if posts.is_empty() {
+            return Ok(());
+        }
+        let list = list.clone();
+        let enter = move |tx: &mut Tx<'_>| list_bell::enter(tx, &list, posts.clone(), now_ms);
+        self.store.write(local_account::root(account), enter).await
     }
-    Ok(())
+
+    /// Notifies accounts of the new posts that their lists select.
+    ///
+    /// # Errors
+    /// [`StoreError`] of the last list that failed; the others notify.
+    async fn ring_lists(&mut self) -> Result<(), StoreError> {
+        let now_ms = now_ms();
+        let lists = self.standing.iter().enumerate();
+        let notifying = lists.filter_map(|(number, (list, predicate))| {
+            let above = list_bell::search_above(list.notified?, now_ms);
+            let compared = self.compared.get(&list.key).copied();
+            Some(NotifyingList {
+                number,
+                list: list.clone(),
+                predicate: predicate.clone(),
+                above: above.max(compared.unwrap_or(above)),
+            })
+        });
+        let notifying: Vec<NotifyingList> = notifying.collect();
+        let Some(above) = notifying.iter().map(|list| list.above).min() else {
+            return Ok(());
+        };
+        let News { end, posts } = self.store.read(move |tx| News::read(tx, above)).await?;
+        let candidates = posts.map(|posts| {
+            let lists = posts.iter().flat_map(|post| self.standing.candidates(post));
+            lists.collect::<BTreeSet<usize>>()
+        });
+        let (mut readers, mut compared) = (HashSet::new(), HashMap::new());
+        let mut outcome = Ok(());
+        for list in notifying.into_iter().filter(|list| list.above < end) {
+            let account = list.list.key.account;
+            if !readers.contains(&account) {
+                let read = move |tx: &mut Tx<'_>| list_bell::may_read(tx, account);
+                if !self.store.read(read).await? {
+                    continue;
+                }
+                readers.insert(account);
+            }
+            let may_match = candidates
+                .as_ref()
+                .is_none_or(|lists| lists.contains(&list.number));
+            let key = list.list.key;
+            let reached = match may_match {
+                true => self.ring_list(list, end).await,
+                false => self.pass(list, end).await,
+            };
+            match reached {
+                Ok(reached) => drop(compared.insert(key, reached)),
+                Err(error) => outcome = Err(error),
+            }
+        }
+        self.compared = compared;
+        outcome
+    }
+
+    /// Notifies of the new posts up to `end` that a list selects, of at most [`MAX_PAGES`] pages. Returns
+    /// the place up to which they were compared.
+    async fn ring_list(
+        &self,
+        mut list: NotifyingList,
+        end: LocalId,
+    ) -> Result<LocalId, StoreError> {
+        for _ in 0..MAX_PAGES {
+            let now_ms = now_ms();
+            let Ok(search) = Search::new(list.predicate.clone()) else {
+                return Ok(end);
+            };
+            let (known, above) = (list.list.clone(), list.above);
+            let find = move |tx: &mut Tx<'_>| {
+                let range = Range {
+                    min: Some(above),
+                    max: end.raw().checked_add(1).map(LocalId::new),
+                    limit: bell::MAX_POSTS,
+                    ..Range::default()
+                };
+                let viewer = Viewer::Account(known.key.account);
+                let found = search.stretch(tx, &range, viewer, now_ms)?;
+                let is_full = found.posts.len() >= usize::from(bell::MAX_POSTS);
+                let newest = found.posts.first().filter(|_| is_full);
+                let stopped_at = found.rest.and_then(|rest| rest.min);
+                Ok::<_, StoreError>(NewMatches {
+                    list: known.clone(),
+                    above,
+                    reached: stopped_at.or(newest.map(|post| post.id)).unwrap_or(end),
+                    posts: found.posts,
+                })
+            };
+            let matches = self.store.read(find).await?;
+            let reached = matches.reached;
+            if self.write(matches, now_ms).await? {
+                list.list.notified = Some(reached);
+            }
+            list.above = reached;
+            if reached >= end {
+                break;
+            }
+        }
+        Ok(list.above)
+    }
+
+    /// Records that a list selects none of the new posts up to `end`, and returns `end`.
+    async fn pass(&self, list: NotifyingList, end: LocalId) -> Result<LocalId, StoreError> {
+        let matches = NewMatches {
+            list: list.list,
+            above: list.above,
+            posts: Vec::new(),
+            reached: end,
+        };
+        self.write(matches, now_ms()).await?;
+        Ok(end)
+    }
+
+    /// Writes the notifications of matches, and returns true if there was something to write.
+    async fn write(&self, matches: NewMatches, now_ms: i64) -> Result<bool, StoreError> {
+        let is_due = matches.is_worth_writing();
+        if is_due {
+            let root = local_account::root(matches.list.key.account);
+            let ring = move |tx: &mut Tx<'_>| list_bell::ring(tx, &matches, now_ms);
+            self.store.write(root, ring).await?;
+        }
+        Ok(is_due)
+    }
+}
+
+/// A list that notifies.
+struct NotifyingList {
+    /// Its number among the standing lists.
+    number: usize,
+    list: StandingList,
+    predicate: Predicate,
+    /// The place above which its posts are searched.
+    above: LocalId,
+}
+
+/// The posts above the lowest place up to which lists have notified.
+struct News {
+    /// The place up to which all posts are visible.
+    end: LocalId,
+    /// Their features; `None` if there are too many of them to compare them with all lists first.
+    posts: Option<Vec<search::PostFeatures>>,
+}
+
+impl News {
+    fn read(tx: &mut Tx<'_>, above: LocalId) -> Result<News, StoreError> {
+        let end = search::end(tx)?;
+        let posts = match above < end {
+            true => search::new_posts(tx, above, end, MAX_NEW)?,
+            false => Vec::new(),
+        };
+        let is_all = posts.len() < MAX_NEW as usize;
+        let posts = is_all.then(|| search::features(tx, &posts)).transpose()?;
+        Ok(News { end, posts })
+    }
 }
 
 async fn ring(store: &Store, account: LocalAccountId) -> Result<(), StoreError> {
@@ -126,3 +324,10 @@ fn is_no_reply_to_others(post: &TimelinePost) -> bool {
 }
 
 const EVERY: Duration = Duration::from_secs(5);
+/// The number of edited posts that are compared with the lists at once.
+const MAX_EDITED: u32 = 200;
+/// The number of new posts that are compared with all lists at once. With more of them, each list is
+/// searched.
+const MAX_NEW: u32 = 2_000;
+/// The number of pages that a list notifies of at once, before the next list does.
+const MAX_PAGES: usize = 25;

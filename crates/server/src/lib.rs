@@ -12,6 +12,7 @@ pub mod mail;
 mod mirror_port;
 pub mod server_keys;
 pub mod sign_up_sweep;
+mod standing_lists;
 #[cfg(feature = "testing")]
 pub mod testing;
 

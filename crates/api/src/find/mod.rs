@@ -1,5 +1,7 @@
 //! Searches by predicates, for one viewer.
 
+mod edits;
+mod saved_timeline;
 mod selection;
 
 use std::sync::{
@@ -18,7 +20,7 @@ use driftline_core::{
 use driftline_store::{
     AccountId, LocalId, StoreError, Tx, account, instance,
     search::{self, Lookup},
-    social::local_account,
+    social::{list_entry::ListKey, local_account},
     timeline::{self, Pick as _, Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
@@ -31,6 +33,8 @@ use crate::{
     transport::{ApiError, ApiResult},
 };
 use selection::Selection;
+
+pub use saved_timeline::SavedTimeline;
 
 /// A predicate that is searched for.
 #[derive(Debug)]
@@ -138,8 +142,21 @@ impl Search {
         viewer: Viewer,
         now_ms: i64,
     ) -> Result<Stretch, StoreError> {
+        self.stretch_without(tx, range, viewer, now_ms, None)
+    }
+
+    /// [`Search::stretch`] without the posts that have an entry in a list.
+    fn stretch_without(
+        &self,
+        tx: &mut Tx<'_>,
+        range: &Range,
+        viewer: Viewer,
+        now_ms: i64,
+        list: Option<ListKey>,
+    ) -> Result<Stretch, StoreError> {
         let readable = ReadableSources::load(tx, viewer)?;
-        let selection = Selection::load(tx, self, &readable, now_ms)?;
+        let mut selection = Selection::load(tx, self, &readable, now_ms)?;
+        selection.list = list;
         let known = self.lookup.lock().clone();
         let lookup = match known {
             Some(lookup) => lookup,
@@ -228,10 +245,19 @@ impl Search {
         viewer: Viewer,
         now_ms: i64,
     ) -> Result<Stretch, StoreError> {
-        if self.parts.fetch_add(1, Ordering::Relaxed) >= MAX_PARTS {
-            return Err(StoreError::SearchTooLong);
-        }
+        self.count_part()?;
         self.stretch(tx, range, viewer, now_ms)
+    }
+
+    /// Counts a part that a request reads.
+    ///
+    /// # Errors
+    /// [`StoreError::SearchTooLong`] if the request has read too many posts.
+    fn count_part(&self) -> Result<(), StoreError> {
+        match self.parts.fetch_add(1, Ordering::Relaxed) < MAX_PARTS {
+            true => Ok(()),
+            false => Err(StoreError::SearchTooLong),
+        }
     }
 
     /// Returns the first posts of a range that are found in a number of parts.

@@ -4,7 +4,10 @@ use driftline_core::predicate::{PostFacts, PostTrait};
 use driftline_mastodon::StatedFacts;
 use driftline_store::{
     AccountId, InstanceId, StoreError, Tx, instance, search,
-    social::relation,
+    social::{
+        list_entry::{self, ListKey},
+        relation,
+    },
     timeline::{Pick, TimelinePost},
     viewer::ReadableSources,
 };
@@ -19,6 +22,8 @@ pub(super) struct Selection<'s> {
     origins: HashMap<InstanceId, String>,
     hidden: HiddenPosts,
     followed: HashSet<AccountId>,
+    /// A list whose entries are left out.
+    pub(super) list: Option<ListKey>,
 }
 
 impl<'s> Selection<'s> {
@@ -43,6 +48,7 @@ impl<'s> Selection<'s> {
                 .collect(),
             hidden: hidden.read(tx)?,
             followed: followed.into_iter().map(|row| row.other).collect(),
+            list: None,
         })
     }
 }
@@ -55,9 +61,14 @@ impl Pick for Selection<'_> {
     ) -> Result<Vec<TimelinePost>, StoreError> {
         let selected = self.selected(tx, &posts)?;
         let posts = posts.into_iter().zip(selected);
-        Ok(posts
+        let mut posts: Vec<TimelinePost> = posts
             .filter_map(|(post, is_selected)| is_selected.then_some(post))
-            .collect())
+            .collect();
+        if let Some(list) = self.list {
+            let entries = list_entry::of_posts(tx, list, &posts)?;
+            posts.retain(|post| !entries.contains_key(&post.id));
+        }
+        Ok(posts)
     }
 }
 

@@ -75,11 +75,34 @@ impl PredicateSet {
 
     /// Returns the indexes of the predicates that a post matches, in ascending order.
     pub fn matches(&self, facts: &PostFacts<'_>) -> Vec<usize> {
-        let post = Post {
+        let post = self.read(facts);
+        self.select(&post, |index| self.trees[index].matches(&post))
+    }
+
+    /// Returns the indexes of the predicates that a post may match, in ascending order: those that
+    /// require a word, an author, an instance or a hashtag that it has, and those that require none
+    /// of these. The facts may be those of several versions of the post together.
+    pub fn candidates(&self, facts: &PostFacts<'_>) -> Vec<usize> {
+        self.select(&self.read(facts), |_| true)
+    }
+
+    /// Returns true if any post may match the predicate with this index, whatever its words, author,
+    /// instance and hashtags are.
+    pub fn is_unconditional(&self, index: usize) -> bool {
+        let number = u32::try_from(index).unwrap_or(u32::MAX);
+        self.unconditional.contains(&number)
+    }
+
+    fn read<'a>(&self, facts: &'a PostFacts<'a>) -> Post<'a> {
+        Post {
             found: self.words.find(facts.searched_entries()),
             folded_tags: facts.folded_tags(),
             facts,
-        };
+        }
+    }
+
+    /// The triggered predicates that `selects` accepts, in ascending order.
+    fn select(&self, post: &Post<'_>, selects: impl Fn(usize) -> bool) -> Vec<usize> {
         let by_word = post.found.numbers().iter();
         let by_word = by_word.filter_map(|number| self.by_word.get(*number));
         let features = post.features().into_iter();
@@ -87,16 +110,16 @@ impl PredicateSet {
         let lists = by_word.chain(by_feature).chain([&self.unconditional]);
 
         let mut is_visited = vec![false; self.trees.len()];
-        let mut matching = Vec::new();
+        let mut selected = Vec::new();
         for number in lists.flatten() {
             let index = *number as usize;
-            if !is_visited[index] && self.trees[index].matches(&post) {
-                matching.push(index);
+            if !is_visited[index] && selects(index) {
+                selected.push(index);
             }
             is_visited[index] = true;
         }
-        matching.sort_unstable();
-        matching
+        selected.sort_unstable();
+        selected
     }
 
     fn add_triggers(&mut self, triggers: Vec<Trigger>, tree: u32) {

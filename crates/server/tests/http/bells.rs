@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use driftline_core::names::audience::Audience;
-use driftline_server::bells;
+use driftline_server::bells::{self, Bells};
 use driftline_sim::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ async fn each_post_of_an_author_rings_where_it_may_be_read() {
     for person in [&ann, &bob] {
         follow(person, "drifter2@sim.example").await;
     }
-    bells::ring_all(&world.store).await.unwrap();
+    Bells::new(world.store.clone()).ring_all().await.unwrap();
     assert!(ann.page(ALL).await.is_empty());
     // A post, a boost, a reply to somebody else, and one to the author.
     let boost = Status {
@@ -66,7 +66,7 @@ async fn each_post_of_an_author_rings_where_it_may_be_read() {
     show(&world, &hidden, Audience::Private).await;
     hidden.poll(&[status(27)]).await;
     for _ in 0..2 {
-        bells::ring_all(&world.store).await.unwrap();
+        Bells::new(world.store.clone()).ring_all().await.unwrap();
     }
     let told = ann.page(ALL).await;
     assert_eq!(posts(&told), ["22", "7"]);

@@ -1,7 +1,7 @@
 //! Lists whose posts a predicate selects.
 
 use driftline_core::{names::audience::Audience, social::AccountState};
-use driftline_server::bells;
+use driftline_server::bells::Bells;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -184,6 +184,81 @@ async fn a_stream_follows_a_saved_timeline() {
     );
 }
 
+/// A post that an edit brings into a list stands above the posts that were there, at an ID of its own, by which it
+/// is found. It leaves and returns with later edits.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_edit_brings_a_post_into_a_saved_timeline() {
+    const NOTIFICATIONS: &str = "/api/v1/notifications";
+    let (world, _) = people_world(|_| {}).await;
+    let [ann, ben] = [
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    ];
+    let mut feed = world.feed("public").await;
+    feed.poll_posts(quakes(1..=4)).await;
+    let list = save(&ann, "地震").await;
+    let path = path_of(&list, "/api/v1/lists/ID");
+    ann.ok(Method::PUT, &path, &json!({ "notify": true })).await;
+    let timeline = path_of(&list, "/api/v1/timelines/list/ID");
+    let newest = ann.page(&timeline).await[0]["id"].clone();
+    let query = path_of(
+        &list,
+        &format!("?stream=list&list=ID&access_token={}", ann.token),
+    );
+    let mut socket = Socket::open(&world, &query, None).await.unwrap();
+    let mut bells = Bells::new(world.store.clone());
+    let edited = |html: &str, hour: u8| {
+        let mut status = written(2, html);
+        status["edited_at"] = json!(format!("2026-02-03T{hour:02}:00:00.000Z"));
+        vec![read(&status)]
+    };
+    feed.poll_posts(edited("<p>地震になりました</p>", 5)).await;
+    bells.ring_all().await.unwrap();
+    let page = ann.page(&timeline).await;
+    assert_eq!(numbers(&page), [2, 3, 1]);
+    let entry = page[0]["id"].as_str().unwrap();
+    let newer = format!("{timeline}?min_id={}", newest.as_str().unwrap());
+    assert_eq!(numbers(&ann.page(&newer).await), [2]);
+    let older = format!("{timeline}?limit=1&max_id={entry}");
+    assert_eq!(numbers(&ann.page(&older).await), [3]);
+    let (_, event, shown) = socket.told().await;
+    assert_eq!((event, &shown["id"]), (json!("update"), &json!(entry)));
+    let found = ann.page(NOTIFICATIONS).await;
+    assert_eq!(found.len(), 1);
+    assert_eq!(found[0]["status"]["uri"], "https://sim.example/2");
+
+    // The ID is the list owner's.
+    let route = format!("/api/v1/statuses/{entry}");
+    assert_eq!(ann.get(&route).await["id"], entry);
+    let (status, _) = ben.send(Method::GET, &route, &Value::Null).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+    ann.post(&format!("{route}/favourite")).await;
+    assert_eq!(ann.page(&timeline).await[0]["favourited"], true);
+
+    // Another edit leaves it there; one that ends the match takes it out.
+    feed.poll_posts(edited("<p>地震でした</p>", 6)).await;
+    let (_, event, shown) = socket.told().await;
+    assert_eq!((event, &shown["id"]), (json!("status.update"), &json!(entry)));
+    bells.ring_all().await.unwrap();
+    assert_eq!(ann.page(&timeline).await[0]["id"], entry);
+    feed.poll_posts(edited("<p>犬でした</p>", 7)).await;
+    assert_eq!(socket.told().await.1, "delete");
+    assert_eq!(numbers(&ann.page(&timeline).await), [3, 1]);
+
+    // Within an hour it returns to the same place, and notifies nobody again.
+    feed.poll_posts(edited("<p>また地震</p>", 8)).await;
+    bells.ring_all().await.unwrap();
+    assert_eq!(ann.page(&timeline).await[0]["id"], entry);
+    assert_eq!(ann.page(NOTIFICATIONS).await.len(), 1);
+
+    // Another predicate begins a new timeline.
+    let change = json!({ "predicate": "地震 OR 犬" });
+    ann.ok(Method::PUT, &path, &change).await;
+    assert_eq!(numbers(&ann.page(&timeline).await), [4, 3, 2, 1]);
+    let (status, _) = ann.send(Method::GET, &route, &Value::Null).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
 #[tokio::test]
 async fn a_saved_timeline_has_feeds_at_a_secret_address() {
     let (world, _) = people_world(|_| {}).await;
@@ -324,7 +399,7 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let list = save(&ann, "地震").await;
     assert_eq!(list["notify"], false);
     let path = path_of(&list, "/api/v1/lists/ID");
-    let ring = async || bells::ring_all(&world.store).await.unwrap();
+    let ring = async || Bells::new(world.store.clone()).ring_all().await.unwrap();
     feed.poll_posts(quakes([3])).await;
     ring().await;
     assert!(ann.page(ALL).await.is_empty());
@@ -356,4 +431,43 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let plain = json!({ "title": "L", "notify": true });
     let (status, _) = ann.send(Method::POST, "/api/v1/lists", &plain).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+/// A list notifies of all its posts, also of more than one page of them at once.
+#[tokio::test]
+async fn a_list_notifies_of_many_posts_at_once() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    let body = json!({ "title": "Quakes", "predicate": "地震", "notify": true });
+    ann.post_json("/api/v1/lists", &body).await;
+    let mut bells = Bells::new(world.store.clone());
+    for first in [1, 61, 121] {
+        feed.poll_posts(quakes(first..first + 60)).await;
+    }
+    bells.ring_all().await.unwrap();
+    let found = ann.page("/api/v1/notifications?limit=80").await;
+    assert_eq!(found.len(), 80);
+    let last = found[79]["id"].as_str().unwrap();
+    let older = format!("/api/v1/notifications?limit=80&max_id={last}");
+    assert_eq!(ann.page(&older).await.len(), 10);
+}
+
+/// Lists that have to be searched whatever is new are few.
+#[tokio::test]
+async fn few_lists_without_a_word_notify() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let new = |predicate: &str| json!({ "title": "L", "predicate": predicate, "notify": true });
+    for predicate in ["has:media", "-cat", "cat OR lang:ja", "{}", "is:reply"] {
+        ann.post_json("/api/v1/lists", &new(predicate)).await;
+    }
+    let (status, answer) = ann
+        .send(Method::POST, "/api/v1/lists", &new("-has:media"))
+        .await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(answer["error"].as_str().unwrap().contains("at most 5 lists"), "{answer}");
+    for predicate in ["cat", "cat lang:ja", "from:ann@b.example", "#cat -has:media"] {
+        ann.post_json("/api/v1/lists", &new(predicate)).await;
+    }
 }

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 61] = [
+pub const PLACEMENTS: [(&str, Placement); 63] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -36,6 +36,7 @@ pub const PLACEMENTS: [(&str, Placement); 61] = [
     ("post_history", WithInstance("instance_id")),
     ("post_text", WithInstance("instance_id")),
     ("index_pending", WithInstance("instance_id")),
+    ("edited_post", WithInstance("instance_id")),
     ("count_history", WithInstance("instance_id")),
     ("account", WithInstance("instance_id")),
     ("account_profile", WithInstance("instance_id")),
@@ -73,6 +74,7 @@ pub const PLACEMENTS: [(&str, Placement); 61] = [
     ("marked_post", Coordinator),
     ("list", Coordinator),
     ("list_member", Coordinator),
+    ("list_entry", Coordinator),
     ("marker", Coordinator),
     ("filter", Coordinator),
     ("filter_keyword", Coordinator),

@@ -8,8 +8,8 @@ use crate::{
     id_types::{LocalId, sql},
     posts::{
         content_scope::{ContentScope, ReadableScopes},
-        instance,
-        timeline::visible::seen_since,
+        edited_post, instance,
+        timeline::{PostKey, visible::seen_since},
     },
     viewer::Viewer,
 };
@@ -124,6 +124,47 @@ fn in_order(stored: Vec<StoredVersion>) -> Vec<Version> {
     shown.into_iter().map(|stored| stored.version).collect()
 }
 
+/// The oldest version that an edit of a post ended, as a viewer was shown it, as JSON: of all
+/// versions from `since_seq` on, or the last one. `None` if there is none, or the viewer was not
+/// shown it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn before_edit(
+    tx: &mut Tx<'_>,
+    post: PostKey,
+    since_seq: Option<i64>,
+    viewer: Viewer,
+) -> Result<Option<String>, StoreError> {
+    let Some(since_ms) = seen_since(tx, post.post, viewer)? else {
+        return Ok(None);
+    };
+    let order = match since_seq {
+        Some(_) => "seq",
+        None => "seq desc",
+    };
+    let readable = ReadableScopes::of(viewer);
+    let versions = tx.query(
+        &format!(
+            "select content_scope, raw from post_history
+             where post_id = $1 and instance_id = $2 and kind = 'edit' and at_ms > $3 and seq >= $4
+             order by {order}"
+        ),
+        &[
+            &sql(post.post),
+            &sql(post.instance),
+            &since_ms,
+            &since_seq.unwrap_or_default(),
+        ],
+        |row| {
+            let scope = ContentScope::from_sql(row.i64("content_scope")?);
+            Ok((readable.has(scope), row.text("raw")?))
+        },
+    )?;
+    let mut shown = versions.into_iter().filter(|(is_shown, _)| *is_shown);
+    Ok(shown.next().map(|(_, raw)| raw))
+}
+
 /// Copies the present versions of posts into their history. The instance must be held.
 pub(crate) fn keep(
     tx: &mut Tx<'_>,
@@ -145,7 +186,11 @@ pub(crate) fn keep(
          where p.instance_id = $3 and p.raw is not null",
         &[&kind, &at_ms, &instance_id],
         &[Column::i64(posts.iter().copied())],
-    )
+    )?;
+    match ended_by {
+        EndedBy::Edit => edited_post::add(tx, instance_id, posts.iter().copied(), at_ms),
+        EndedBy::Deletion => Ok(()),
+    }
 }
 
 /// Erases the history of posts, including their counts over time.

@@ -5,6 +5,7 @@ pub(crate) mod account_profile;
 pub(crate) mod alias;
 pub mod author_hosts;
 pub(crate) mod content_scope;
+pub mod edited_post;
 pub mod export;
 pub mod fetched_history;
 pub mod find;

@@ -35,6 +35,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, instance_id: i64, post_ids: &[i64]) -> Res
         "delete from count_history where post_id {in $1} and instance_id = $2",
         "delete from post_history where post_id {in $1} and instance_id = $2",
         "delete from post_text where post_id {in $1} and instance_id = $2",
+        "delete from edited_post where post_id {in $1} and instance_id = $2",
     ] {
         tx.execute(sql, &[&column(), &instance_id])?;
     }

@@ -86,6 +86,8 @@ pub(crate) fn store(
         &[&instance_id, &scope.sql(), &now_ms],
         &[Column::i64(versions.iter().map(|version| version.id))],
     )?;
+    let ended = versions.iter().map(|version| version.id);
+    edited_post::add(tx, instance_id, ended, now_ms)?;
     tx.execute_many_later(
         "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
          select r.id, $1, $2, r.content_hash, r.edited_at_ms, r.read_at_ms, r.raw

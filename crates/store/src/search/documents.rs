@@ -76,7 +76,7 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         let mut shared: HashSet<Term> = HashSet::new();
         for post in &group.posts {
             shared.extend(post.account_id.map(Term::author));
-            shared.extend(post.author_host.as_deref().map(Term::instance));
+            shared.extend(post.author_host().map(Term::instance));
             for text in texts.get(&post.id).into_iter().flatten() {
                 shared.extend(text_terms(&text.joined));
                 shared.extend(split(&text.labels).map(Term::label));
@@ -105,7 +105,10 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
 }
 
 /// The texts of all versions of the groups' posts that somebody may be shown, by the posts' IDs.
-fn texts(tx: &mut Tx<'_>, groups: &[Group]) -> Result<HashMap<i64, Vec<PostText>>, DbError> {
+pub(super) fn texts(
+    tx: &mut Tx<'_>,
+    groups: &[Group],
+) -> Result<HashMap<i64, Vec<PostText>>, DbError> {
     let posts = || groups.iter().flat_map(|group| &group.posts);
     let instances: HashSet<i64> = posts().map(|post| post.instance_id).collect();
     let rows = tx.query(

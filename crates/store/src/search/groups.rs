@@ -14,7 +14,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::sql,
-    posts::{index_pending::UnindexedPost, instance, object_uri},
+    posts::{index_pending::UnindexedPost, instance, object_uri, timeline::PostKey},
 };
 
 /// A post and its copies.
@@ -30,8 +30,9 @@ pub(super) struct GroupPost {
     pub(super) instance_id: i64,
     /// The row of the author.
     pub(super) account_id: Option<i64>,
-    /// The host of the author's instance, in lower case.
-    pub(super) author_host: Option<String>,
+    /// The author's name across servers, and ID.
+    pub(super) author: Option<AcctKey>,
+    pub(super) author_id: Option<i64>,
     pub(super) is_alive: bool,
     narrowness: i64,
     is_claimed: bool,
@@ -63,6 +64,23 @@ pub(super) struct GroupEntry {
 pub(super) struct Key {
     pub(super) post_id: i64,
     pub(super) instance_id: i64,
+}
+
+impl GroupPost {
+    /// The host of the author's instance, in lower case.
+    pub(super) fn author_host(&self) -> Option<&str> {
+        let (_, host) = self.author.as_ref()?.as_str().rsplit_once('@')?;
+        Some(host)
+    }
+}
+
+impl From<&PostKey> for Key {
+    fn from(key: &PostKey) -> Key {
+        Key {
+            post_id: sql(key.post),
+            instance_id: sql(key.instance),
+        }
+    }
 }
 
 impl From<&UnindexedPost> for Key {
@@ -161,7 +179,7 @@ fn read(
     }
     tx.query(
         "select p.id, p.instance_id, p.uri, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.claimed,
-             p.returns, coalesce(p.public_id, p.id) as listed_id, a.acct, p.account_id
+             p.returns, coalesce(p.public_id, p.id) as listed_id, a.acct, a.acct_id, p.account_id
          from post p left join account a on a.id = p.account_id and a.instance_id = p.instance_id
          where p.id {in $1} and p.instance_id {in $2}",
         &[
@@ -182,12 +200,12 @@ fn from_row(row: &Row<'_>, origins: &HashMap<i64, String>) -> Result<GroupPost, 
     let acct = row.opt_text("acct")?;
     let acct = acct.zip(origins.get(&instance_id));
     let acct = acct.and_then(|(acct, origin)| AcctKey::new(&acct, origin));
-    let author_host = acct.and_then(|key| Some(key.as_str().rsplit_once('@')?.1.to_owned()));
     Ok(GroupPost {
         id: row.i64("id")?,
         instance_id,
         account_id: row.opt_i64("account_id")?,
-        author_host,
+        author: acct,
+        author_id: row.opt_i64("acct_id")?,
         is_alive,
         narrowness: visibility.narrowness(),
         is_claimed: row.bool("claimed")?,

@@ -4,6 +4,7 @@
 //! posts that the index has still to read, so it finds each post as soon as the post is stored.
 
 mod documents;
+mod features;
 mod find;
 mod groups;
 mod nicknames;
@@ -11,6 +12,7 @@ mod readers;
 mod sources;
 
 pub use documents::{index_pending, root};
+pub use features::{PostFeatures, features, new_posts};
 pub use find::{Lookup, end, explain, find, lookup, pending};
 pub use nicknames::nicknames;
 pub use sources::sources;

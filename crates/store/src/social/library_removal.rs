@@ -32,9 +32,10 @@ pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbE
 }
 
 /// Each table, with the column by which its rows are removed in chunks.
-const TABLES: [(&str, &str); 8] = [
+const TABLES: [(&str, &str); 9] = [
     ("marked_post", "post_id"),
     ("list_member", "id"),
+    ("list_entry", "id"),
     ("list", "id"),
     ("marker", "timeline"),
     ("filter_keyword", "id"),

@@ -2,12 +2,16 @@
 //! account's root.
 
 use driftline_core::{
-    predicate::Predicate,
+    predicate::{Predicate, PredicateSet},
     social::{ListSettings, MAX_LISTS, TextError},
 };
 use driftline_db::{Row, Tx};
 
-use super::{SecretHash, list_bell, local_account, parsed};
+use super::{
+    SecretHash, list_bell,
+    list_entry::{self, ListKey},
+    local_account, parsed,
+};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
@@ -41,6 +45,11 @@ pub enum ListRefused {
     /// Too many lists of the account notify of posts.
     #[error("at most {MAX_NOTIFYING_LISTS} lists of an account notify of posts")]
     ManyNotify,
+    /// Too many lists that notify require no word, author, instance or hashtag.
+    #[error(
+        "at most {MAX_BROAD_LISTS} lists of an account notify of posts without a word, an author, an instance or a hashtag that each post must have: add one to the predicate"
+    )]
+    ManyBroad,
     /// The account has too many lists.
     #[error("You have reached the maximum number of lists")]
     Many,
@@ -93,7 +102,7 @@ pub fn create(
 }
 
 /// Changes the settings of a list; `None` if the account does not have it. Another predicate ends the feed
-/// of the list: its address was given away for other posts.
+/// of the list, whose address was given away for other posts, and the entries of its posts.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
@@ -116,11 +125,16 @@ pub fn set(
     if let Err(refused) = check_notify(tx, account, Some(id), &settings)? {
         return Ok(Err(refused));
     }
-    let ends_feed = known.settings.predicate != settings.predicate;
+    let key = ListKey { account, list: id };
+    let is_other = known.settings.predicate != settings.predicate;
+    if is_other {
+        list_entry::clear(tx, key)?;
+    }
     if known.settings != settings {
         let notified = match (settings.notify, known.settings.notify) {
             (true, true) => {
-                list_bell::notified(tx, account, id)?.map(|(notified, _)| sql(notified))
+                let standing = list_bell::standing_list(tx, key)?;
+                standing.and_then(|standing| standing.notified.map(sql))
             }
             (true, false) => Some(sql(search::end(tx)?)),
             (false, _) => None,
@@ -139,14 +153,14 @@ pub fn set(
                 &settings.exclusive,
                 &predicate_json(&settings)?,
                 &notified,
-                &ends_feed,
+                &is_other,
             ],
         )?;
     }
     Ok(Ok(Some(List {
         id,
         settings,
-        feed: known.feed.filter(|_| !ends_feed),
+        feed: known.feed.filter(|_| !is_other),
     })))
 }
 
@@ -165,14 +179,28 @@ fn check_notify(
     }
     let lists = all(tx, account)?.into_iter();
     let others = lists.filter(|other| other.settings.notify && Some(other.id) != id);
-    Ok(match others.count() < MAX_NOTIFYING_LISTS {
-        true => Ok(()),
-        false => Err(ListRefused::ManyNotify),
+    let others: Vec<ListSettings> = others.map(|other| other.settings).collect();
+    if others.len() >= MAX_NOTIFYING_LISTS {
+        return Ok(Err(ListRefused::ManyNotify));
+    }
+    let broad = others.iter().filter(|other| is_broad(other)).count();
+    Ok(match is_broad(settings) && broad >= MAX_BROAD_LISTS {
+        true => Err(ListRefused::ManyBroad),
+        false => Ok(()),
     })
 }
 
-/// The number of lists of an account that notify of posts: each is searched every few seconds.
+/// Returns true if a list has to be searched whatever the words, author, instance and hashtags of a
+/// new post are.
+fn is_broad(settings: &ListSettings) -> bool {
+    let set = PredicateSet::new(&settings.predicate);
+    !set.is_empty() && set.is_unconditional(0)
+}
+
+/// The number of lists of an account that notify of posts.
 const MAX_NOTIFYING_LISTS: usize = 20;
+/// The number of them that are searched every few seconds, whatever is new.
+const MAX_BROAD_LISTS: usize = 5;
 
 /// The readers to whom all posts of a feed may be shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -255,6 +283,7 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result
     let mut gone: Vec<i64> = member_ids(tx, account, list)?;
     gone.push(sql(list));
     object::remove(tx, account, &gone)?;
+    list_entry::clear(tx, ListKey { account, list })?;
     tx.execute_later(
         "delete from list_member where account_id = $1 and list_id = $2",
         &[&sql(account), &sql(list)],

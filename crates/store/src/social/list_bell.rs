@@ -7,10 +7,14 @@
 
 use std::collections::HashSet;
 
-use driftline_core::{predicate::Predicate, social::AccountAction};
-use driftline_db::Tx;
+use driftline_core::social::AccountAction;
+use driftline_db::{DbError, Row, Tx};
 
-use super::{bell, local_account, mute};
+use super::{
+    bell,
+    list_entry::{self, ListKey},
+    local_account, mute,
+};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
@@ -19,76 +23,50 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// The accounts with a list that notifies, by their IDs.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn accounts(tx: &mut Tx<'_>) -> Result<Vec<LocalAccountId>, StoreError> {
-    Ok(tx.query(
-        "select distinct account_id from list where notified_id is not null order by account_id",
-        &[],
-        |row| from_sql(row.i64("account_id")?),
-    )?)
-}
-
-/// A list that notifies.
+/// A list with a predicate, of an account that may have ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct NotifyingList {
-    /// Its ID.
-    pub list: LocalId,
-    /// Its predicate.
-    pub predicate: Predicate,
-    /// The local ID up to which posts were notified.
-    pub notified: LocalId,
+pub struct StandingList {
+    /// The list.
+    pub key: ListKey,
+    /// The JSON form of its predicate.
+    pub predicate: String,
+    /// The local ID up to which posts were notified; `None` if the list notifies nobody.
+    pub notified: Option<LocalId>,
 }
 
-/// The lists of an account that notify. There are none if the account may not read now.
+/// All lists with predicates, by their accounts and IDs.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
-pub fn lists(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<NotifyingList>, StoreError> {
-    if !may_read(tx, account)? {
-        return Ok(Vec::new());
-    }
-    let rows = tx.query(
-        "select id, predicate, notified_id from list
-         where account_id = $1 and notified_id is not null order by id",
-        &[&sql(account)],
-        |row| {
-            Ok((
-                row.i64("id")?,
-                row.text("predicate")?,
-                row.i64("notified_id")?,
-            ))
-        },
-    )?;
-    let mut lists = Vec::new();
-    for (id, json, notified) in rows {
-        // One that cannot be read, of a newer program, keeps no other from notifying.
-        if let Ok(predicate) = Predicate::from_json(&json) {
-            lists.push(NotifyingList {
-                list: from_sql(id)?,
-                predicate,
-                notified: from_sql(notified)?,
-            });
-        }
-    }
-    Ok(lists)
+pub fn standing_lists(tx: &mut Tx<'_>) -> Result<Vec<StandingList>, StoreError> {
+    let query = format!("select {COLUMNS} from list where predicate is not null order by account_id, id");
+    Ok(tx.query(&query, &[], from_row)?)
+}
+
+/// A list; `None` if the account does not have it, or it has no predicate.
+pub(super) fn standing_list(
+    tx: &mut Tx<'_>,
+    list: ListKey,
+) -> Result<Option<StandingList>, StoreError> {
+    let query = format!(
+        "select {COLUMNS} from list where account_id = $1 and id = $2 and predicate is not null"
+    );
+    Ok(tx.query_opt(&query, &[&sql(list.account), &sql(list.list)], from_row)?)
 }
 
 /// Returns the place above which the posts of a list are searched: the last notified one, but none that is a
 /// day old. After a longer outage, or while the account was frozen, older posts are not notified.
-pub fn search_above(list: &NotifyingList, now_ms: i64) -> LocalId {
+pub fn search_above(notified: LocalId, now_ms: i64) -> LocalId {
     let oldest = local_ids::floor(now_ms - MAX_AGE_MS);
-    let oldest = from_sql(oldest).unwrap_or(list.notified);
-    list.notified.max(oldest)
+    let oldest = from_sql(oldest).unwrap_or(notified);
+    notified.max(oldest)
 }
 
 /// The posts above the last notified one that a list's predicate selects.
 #[derive(Clone, Debug)]
 pub struct NewMatches {
     /// The list, as it was when they were searched.
-    pub list: NotifyingList,
+    pub list: StandingList,
     /// The local ID above which they were searched.
     pub above: LocalId,
     /// The posts, the newest first.
@@ -101,7 +79,7 @@ impl NewMatches {
     /// True if there is something to write. A list without matches is written once a minute, since the place
     /// that was reached rises with each post of any source.
     pub fn is_worth_writing(&self) -> bool {
-        let rose = sql(self.reached) - sql(self.list.notified);
+        let rose = sql(self.reached) - self.list.notified.map_or(0, sql);
         !self.posts.is_empty() || rose > local_ids::floor(MINUTE_MS) - local_ids::floor(0)
     }
 }
@@ -113,28 +91,14 @@ impl NewMatches {
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
-pub fn ring(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    matches: &NewMatches,
-    now_ms: i64,
-) -> Result<usize, StoreError> {
+pub fn ring(tx: &mut Tx<'_>, matches: &NewMatches, now_ms: i64) -> Result<usize, StoreError> {
     let list = &matches.list;
-    let known = notified(tx, account, list.list)?;
-    let is_same = known.is_some_and(|(notified, json)| {
-        let predicate = Predicate::from_json(&json).ok();
-        notified == list.notified && predicate.as_ref() == Some(&list.predicate)
-    });
+    let account = list.key.account;
+    let is_same = standing_list(tx, list.key)?.is_some_and(|known| known == *list);
     if !is_same || !may_read(tx, account)? {
         return Ok(0);
     }
-    let muted = mute::all_later(tx, account, now_ms)?;
-    let muted: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
-    let mut posts = matches.posts.clone();
-    posts.retain(|post| {
-        let is_shown = post.account.is_some_and(|author| !muted.contains(&author));
-        is_shown && post.boost_of.is_none()
-    });
+    let mut posts = without_muted(tx, account, matches.posts.clone(), now_ms)?;
     let readable = ReadableSources::load(tx, Viewer::Account(account))?;
     let first_came = bell::first_came(tx, &posts, &readable)?;
     posts.retain(|post| {
@@ -143,32 +107,77 @@ pub fn ring(
     });
     tx.execute_later(
         "update list set notified_id = $3 where account_id = $1 and id = $2",
-        &[&sql(account), &sql(list.list), &sql(matches.reached)],
+        &[&sql(account), &sql(list.key.list), &sql(matches.reached)],
     )?;
     bell::write(tx, account, posts, now_ms)
 }
 
-/// The local ID up to which a list has notified of posts, and its predicate; `None` if it does not
-/// notify.
-pub(super) fn notified(
+/// Gives posts that an edit brought into a list an entry in it, unless the list has another predicate
+/// by now, and notifies of them if the list notifies. Posts that [`ring`] leaves out are not
+/// notified. Must be written below the account's root.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn enter(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    list: LocalId,
-) -> Result<Option<(LocalId, String)>, StoreError> {
-    let found = tx.query_opt(
-        "select notified_id, predicate from list
-         where account_id = $1 and id = $2 and notified_id is not null",
-        &[&sql(account), &sql(list)],
-        |row| Ok((row.i64("notified_id")?, row.text("predicate")?)),
-    )?;
-    let found = found.map(|(notified, predicate)| Ok((from_sql(notified)?, predicate)));
-    found.transpose()
+    list: &StandingList,
+    posts: Vec<TimelinePost>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let account = list.key.account;
+    let known = standing_list(tx, list.key)?;
+    let Some(known) = known.filter(|known| known.predicate == list.predicate) else {
+        return Ok(());
+    };
+    if !may_read(tx, account)? {
+        return Ok(());
+    }
+    let entered = list_entry::add(tx, list.key, posts, now_ms)?;
+    if known.notified.is_some() {
+        let posts = without_muted(tx, account, entered, now_ms)?;
+        bell::write(tx, account, posts, now_ms)?;
+    }
+    Ok(())
 }
 
-fn may_read(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreError> {
+/// The posts of which an account may be notified: neither boosts, nor those of muted or unknown
+/// authors.
+fn without_muted(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mut posts: Vec<TimelinePost>,
+    now_ms: i64,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let muted = mute::all_later(tx, account, now_ms)?;
+    let muted: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
+    posts.retain(|post| {
+        let is_shown = post.account.is_some_and(|author| !muted.contains(&author));
+        is_shown && post.boost_of.is_none()
+    });
+    Ok(posts)
+}
+
+fn from_row(row: &Row<'_>) -> Result<StandingList, DbError> {
+    let notified = row.opt_i64("notified_id")?;
+    Ok(StandingList {
+        key: ListKey {
+            account: from_sql(row.i64("account_id")?)?,
+            list: from_sql(row.i64("id")?)?,
+        },
+        predicate: row.text("predicate")?,
+        notified: notified.map(from_sql).transpose()?,
+    })
+}
+
+/// Returns true if an account may read now: it is neither frozen nor being removed.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn may_read(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreError> {
     let owner = local_account::by_id(tx, account)?;
     Ok(owner.is_some_and(|owner| owner.state.allows(AccountAction::UseTokens)))
 }
 
+const COLUMNS: &str = "account_id, id, predicate, notified_id";
 const MINUTE_MS: i64 = 60_000;
 const MAX_AGE_MS: i64 = 24 * 60 * MINUTE_MS;

@@ -20,6 +20,7 @@ pub mod home_source;
 mod library_removal;
 pub mod list;
 pub mod list_bell;
+pub mod list_entry;
 pub mod list_member;
 pub mod local_account;
 pub mod log_ins;

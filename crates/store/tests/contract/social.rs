@@ -6,6 +6,7 @@ mod account_states;
 mod bells;
 mod kept_timelines;
 mod library_objects;
+mod list_entries;
 mod local_accounts;
 mod mutes;
 mod notifications;

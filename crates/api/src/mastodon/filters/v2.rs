@@ -6,7 +6,10 @@ use std::{slice, sync::Arc};
 use axum::Json;
 use driftline_store::{
     LocalAccountId, LocalId, StoreError, Tx,
-    social::filter::{self, Filter, FilterRefused, Keyword, KeywordChange},
+    social::{
+        filter::{self, Filter, FilterRefused, Keyword, KeywordChange},
+        list_entry,
+    },
     timeline::{self, Viewer},
 };
 use serde::Deserialize;
@@ -342,7 +345,7 @@ async fn add_post(
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let post = text(&params.status_id).and_then(|text| text.parse::<LocalId>().ok());
     let post = post.ok_or(ApiError::NotFound)?;
-    let stored = caller.read(move |tx, _| timeline::status(tx, post, viewer));
+    let stored = caller.read(move |tx, _| list_entry::status(tx, post, viewer));
     let key = stored.await?.ok_or(ApiError::NotFound)?.key();
     let added = write(&caller, move |tx, account| {
         filter::add_post(tx, account, LocalId::new(id), key, now_ms)

@@ -3,7 +3,8 @@
 use driftline_store::{
     LocalId, StoreError, Tx, history,
     instance::{self, Instance},
-    timeline::{self, TimelinePost},
+    social::list_entry,
+    timeline::TimelinePost,
     viewer::ReadableSources,
 };
 use utoipa::IntoParams;
@@ -60,7 +61,7 @@ pub(crate) async fn several(reader: MayRead<needs::ReadStatuses>, query: PageQue
     let page = reader.read(move |tx| {
         let mut posts = Vec::with_capacity(ids.len());
         for id in &ids {
-            posts.extend(timeline::status(tx, *id, view.viewer)?);
+            posts.extend(list_entry::status(tx, *id, view.viewer)?);
         }
         Page::write(tx, &posts, &view)
     });
@@ -109,7 +110,7 @@ async fn answer_post(
 ) -> ApiResult {
     let viewer = context.viewer;
     let written = context.read(move |tx| {
-        let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
+        let Some(post) = list_entry::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
         let Some(instance) = instance::by_id(tx, post.instance)? else {

@@ -7,7 +7,7 @@ use axum::Json;
 use driftline_core::social::Mark;
 use driftline_store::{
     LocalId, StoreError, Tx, account_id,
-    social::{marked_post, marked_timeline},
+    social::{list_entry, marked_post, marked_timeline},
     timeline::{self, TimelinePost, Viewer},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -83,7 +83,7 @@ async fn unfavourite(caller: LoggedIn<needs::WriteFavourites>, PathId(id): PathI
 async fn set<S>(caller: &LoggedIn<S>, id: u64, mark: Mark, is_set: bool) -> ApiResult {
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let read = caller.read(move |tx, _| {
-        let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
+        let Some(post) = list_entry::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
         Ok(Some((boosted(tx, &post, viewer)?, post)))
@@ -189,7 +189,7 @@ async fn favourited_by(
 ) -> JsonResult<Entities> {
     let viewer = reader.viewer;
     let read = reader.read(move |tx| {
-        let Some(post) = timeline::status(tx, LocalId::new(id), viewer)? else {
+        let Some(post) = list_entry::status(tx, LocalId::new(id), viewer)? else {
             return Ok(None);
         };
         let post = boosted(tx, &post, viewer)?.unwrap_or(post);
@@ -212,7 +212,7 @@ async fn reblogged_by(
     PathId(id): PathId,
 ) -> JsonResult<[(); 0]> {
     let viewer = reader.viewer;
-    let read = reader.read(move |tx| timeline::status(tx, LocalId::new(id), viewer));
+    let read = reader.read(move |tx| list_entry::status(tx, LocalId::new(id), viewer));
     match read.await? {
         Some(_) => Ok(Json([])),
         None => Err(ApiError::NotFound),

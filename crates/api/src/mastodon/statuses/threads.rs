@@ -6,6 +6,7 @@ use driftline_core::{api::Api, thread::ThreadLimits, upstream_id::UpstreamId};
 use driftline_mastodon::RawObject;
 use driftline_store::{
     InstanceId, LocalId, StoreError, Tx, instance,
+    social::list_entry,
     timeline::{self, Thread, TimelinePost, Viewer},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -57,7 +58,7 @@ fn read(
     id: LocalId,
     viewer: Viewer,
 ) -> Result<Option<(TimelinePost, Thread)>, StoreError> {
-    let Some(post) = timeline::status(tx, id, viewer)? else {
+    let Some(post) = list_entry::status(tx, id, viewer)? else {
         return Ok(None);
     };
     let limits = match viewer {

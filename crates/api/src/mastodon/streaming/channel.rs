@@ -67,6 +67,11 @@ impl Channel {
         matches!(self.timeline, Timeline::User | Timeline::Notifications)
     }
 
+    /// Returns true if it is the channel of a list.
+    pub(super) fn is_list(self) -> bool {
+        matches!(self.timeline, Timeline::List(_))
+    }
+
     /// Whether a change may be shown there, as far as can be said without the status.
     pub(super) fn may_show(self, viewer: Viewer, event: &FeedEvent) -> bool {
         let change = &event.change;

@@ -6,6 +6,7 @@ use driftline_store::{
     LocalAccountId, LocalId, SourceId, Tx,
     social::{
         list,
+        list_entry::{self, ListEntry, ListKey},
         notification::{self, NotificationFilter},
     },
     source,
@@ -15,7 +16,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::{
     channel::{Channel, Timeline},
-    message::{Message, messages, one_line},
+    message::{Message, entered_messages, messages, one_line},
 };
 use crate::{
     App,
@@ -25,7 +26,9 @@ use crate::{
         needs,
     },
     feed::{FeedEvent, FeedReader, Selection, Start},
-    mastodon::{notifications::ungrouped as notifications, timelines::lists::is_the_operators},
+    mastodon::{
+        notifications::ungrouped as notifications, timelines::lists::is_the_operators, view::View,
+    },
     transport::{ApiError, ApiResult},
 };
 
@@ -41,6 +44,8 @@ pub(super) struct Follower {
     is_notified: bool,
     /// The last notification that there was.
     last_notification: LocalId,
+    /// The last entry of the account's lists that was read.
+    last_entry: LocalId,
     looks: Interval,
     checks: Interval,
 }
@@ -49,7 +54,7 @@ pub(super) struct Follower {
 pub(super) enum Happening {
     /// A change is stored.
     Event(Arc<FeedEvent>),
-    /// It is time to look for notifications.
+    /// It is time to look for notifications, and for posts that edits have brought into lists.
     Look,
     /// It is time to ask whether the token still holds.
     Check,
@@ -79,27 +84,31 @@ impl Follower {
             None => LocalId::new(0),
         };
         let is_notified = caller.check::<needs::ReadNotifications>().is_ok();
-        Ok(Self {
+        let mut follower = Self {
             context,
             caller,
             headers,
             reader,
             is_notified,
-            channels,
+            channels: Vec::new(),
             last_notification,
+            last_entry: LocalId::new(0),
             looks: every(LOOK),
             checks: every(CHECK),
-        })
+        };
+        for channel in channels {
+            follower.begin(channel).await?;
+            follower.channels.push(channel);
+        }
+        Ok(follower)
     }
 
     /// Waits for the next happening. May be dropped at any time.
     pub(super) async fn wait(&mut self) -> Happening {
-        let is_notified = self.is_notified
-            && self.context.viewer.account().is_some()
-            && self
-                .channels
-                .iter()
-                .any(|channel| channel.has_notifications());
+        let looks = self.context.viewer.account().is_some()
+            && self.channels.iter().any(|channel| {
+                channel.is_list() || self.is_notified && channel.has_notifications()
+            });
         tokio::select! {
             next = self.reader.next() => match next {
                 Ok(Some(event)) => Happening::Event(event),
@@ -111,7 +120,7 @@ impl Follower {
                     Happening::End
                 }
             },
-            _ = self.looks.tick(), if is_notified => Happening::Look,
+            _ = self.looks.tick(), if looks => Happening::Look,
             _ = self.checks.tick() => Happening::Check,
         }
     }
@@ -132,20 +141,8 @@ impl Follower {
             }
             Happening::Look => {
                 let account = self.context.viewer.account()?;
-                let found = notifications::after(&self.context, account, self.last_notification);
-                let (payloads, last) = found.await.ok()?;
-                self.last_notification = last;
-                for payload in payloads {
-                    let channels = self.channels.iter();
-                    for channel in channels.filter(|channel| channel.has_notifications()) {
-                        let message = Message {
-                            event: "notification",
-                            payload: one_line(&payload),
-                            has_media: false,
-                        };
-                        all.push((*channel, message));
-                    }
-                }
+                all.extend(self.notifications(account).await.ok()?);
+                all.extend(self.entered(account).await.ok()?);
             }
             Happening::Check => {
                 let caller = authenticate(&self.headers, &self.context.app).await.ok()?;
@@ -158,9 +155,83 @@ impl Follower {
         Some(all)
     }
 
-    /// As [`check`].
-    pub(super) async fn check(&self, channel: Channel) -> ApiResult<()> {
-        check(&self.context.app, channel, &self.caller).await
+    /// The notifications since the last look.
+    async fn notifications(
+        &mut self,
+        account: LocalAccountId,
+    ) -> ApiResult<Vec<(Channel, Message)>> {
+        let channels = self.channels.iter().copied();
+        let channels: Vec<Channel> = channels.filter(|channel| channel.has_notifications()).collect();
+        if channels.is_empty() || !self.is_notified {
+            return Ok(Vec::new());
+        }
+        let found = notifications::after(&self.context, account, self.last_notification);
+        let (payloads, last) = found.await?;
+        self.last_notification = last;
+        let messages = payloads.iter().flat_map(|payload| {
+            let message = Message {
+                event: "notification",
+                payload: one_line(payload),
+                has_media: false,
+            };
+            channels.iter().map(move |channel| (*channel, message.clone()))
+        });
+        Ok(messages.collect())
+    }
+
+    /// The posts that edits have brought into lists since the last look.
+    async fn entered(&mut self, account: LocalAccountId) -> ApiResult<Vec<(Channel, Message)>> {
+        let channels = self.channels.iter().copied();
+        let channels: Vec<Channel> = channels.filter(|channel| channel.is_list()).collect();
+        if channels.is_empty() {
+            return Ok(Vec::new());
+        }
+        let (view, now_ms) = (View::new(&self.context), self.context.now_ms());
+        let last = self.last_entry;
+        let read = move |tx: &mut Tx<'_>| {
+            let entries = list_entry::above(tx, account, last, MAX_ENTERED)?;
+            let last = entries.last().map_or(last, |(_, newest)| newest.id);
+            let mut all = Vec::new();
+            for channel in &channels {
+                let Timeline::List(list) = channel.timeline else {
+                    continue;
+                };
+                let of_list = entries.iter().filter(|(key, _)| key.list == list);
+                let entries: Vec<ListEntry> = of_list.map(|(_, entry)| *entry).collect();
+                let key = ListKey { account, list };
+                let messages = entered_messages(tx, &view, key, &entries, now_ms)?;
+                all.extend(messages.into_iter().map(|message| (*channel, message)));
+            }
+            Ok((all, last))
+        };
+        let (messages, last) = self.context.read(read).await?;
+        self.last_entry = last;
+        Ok(messages)
+    }
+
+    /// Subscribes to a channel, if the caller may do so: see [`check`].
+    ///
+    /// # Errors
+    /// Why not.
+    pub(super) async fn subscribe(&mut self, channel: Channel) -> ApiResult<()> {
+        check(&self.context.app, channel, &self.caller).await?;
+        self.begin(channel).await?;
+        self.channels.push(channel);
+        Ok(())
+    }
+
+    /// Remembers which entries the account's lists have when the first list is followed: those are in
+    /// the timelines.
+    async fn begin(&mut self, channel: Channel) -> ApiResult<()> {
+        let is_first = !self.channels.iter().any(|channel| channel.is_list());
+        if let Some(account) = self.context.viewer.account()
+            && channel.is_list()
+            && is_first
+        {
+            let newest = self.context.read(move |tx| list_entry::newest(tx, account));
+            self.last_entry = newest.await?;
+        }
+        Ok(())
     }
 }
 
@@ -208,6 +279,8 @@ fn every(period: Duration) -> Interval {
     interval
 }
 
+/// The number of entries of lists that one look reads.
+const MAX_ENTERED: u16 = 40;
 /// How late a notification may come.
 const LOOK: Duration = Duration::from_secs(1);
 /// How long a stream may outlive its token.

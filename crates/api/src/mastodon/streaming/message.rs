@@ -2,8 +2,11 @@ use driftline_core::feed::ChangeKind;
 use driftline_mastodon::has_media;
 use driftline_store::{
     LocalId, SourceKey, StoreError, Tx, instance,
-    social::list,
-    timeline::{self, PostKey, Range, Stretch, Viewer},
+    social::{
+        list,
+        list_entry::{self, ListEntry, ListKey},
+    },
+    timeline::{self, PostKey, Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
 use tokio::sync::OnceCell;
@@ -12,7 +15,7 @@ use super::channel::{Channel, Timeline};
 use crate::{
     auth::RequestContext,
     feed::FeedEvent,
-    find::Search,
+    find::SavedTimeline,
     mastodon::{
         timelines::{home, list_timeline, public},
         view::View,
@@ -113,12 +116,16 @@ impl ChannelChange {
         {
             return Ok(messages);
         }
+        let saved = self.saved_timeline(tx)?;
+        if let (Some(saved), ChangeKind::Edit) = (&saved, self.kind) {
+            return self.edit_messages(tx, saved);
+        }
         let is_end = matches!(self.kind, ChangeKind::Delete | ChangeKind::Left);
         let name = match self.kind {
             ChangeKind::New => "update",
             ChangeKind::Edit | ChangeKind::Delete | ChangeKind::Left => UPDATE,
         };
-        let shown = self.at(tx, self.entry, name)?;
+        let shown = self.at(tx, saved.as_ref(), self.entry, name)?;
         if let Some((message, _)) = shown {
             messages.push(message);
             return Ok(messages);
@@ -134,7 +141,7 @@ impl ChannelChange {
             instance: self.source.instance,
         };
         for place in timeline::places_of_copies(tx, key, viewer)? {
-            match self.at(tx, place, UPDATE)? {
+            match self.at(tx, saved.as_ref(), place, UPDATE)? {
                 // If another copy's content is shown, this one changes nothing.
                 Some((message, content)) if is_end || content == self.post => {
                     messages.push(message);
@@ -143,30 +150,45 @@ impl ChannelChange {
                 Some(_) | None => {}
             }
         }
-        // An edit may take a post out of a list with a predicate. The version before is not compared.
-        if messages.is_empty()
-            && self.kind == ChangeKind::Edit
-            && let Some(search) = self.search(tx)?
-            && search
-                .selected(tx, self.post, viewer, self.now_ms)?
-                .is_none()
-        {
-            let post = timeline::at_its_place(tx, self.post, viewer)?;
-            messages.extend(post.map(|post| deleted(post.id)));
+        if let (true, Some(list)) = (is_end, self.list()) {
+            let entries = list_entry::of_post(tx, list, self.post)?;
+            messages.extend(entries.map(deleted));
         }
         Ok(messages)
+    }
+
+    /// The messages of an edit in a list with a predicate: the post, if it was and is in the list; its
+    /// end, if it was. A post that the edit brings into the list comes with its entry, as a new one. An
+    /// edit of a copy that the viewer is not shown changes nothing.
+    fn edit_messages(
+        &self,
+        tx: &mut Tx<'_>,
+        saved: &SavedTimeline,
+    ) -> Result<Vec<Message>, StoreError> {
+        let shown = timeline::at_its_place(tx, self.post, self.view.viewer)?;
+        let Some(shown) = shown.filter(|post| post.post_id == self.post) else {
+            return Ok(Vec::new());
+        };
+        if !saved.selected_before_edit(tx, &shown, self.now_ms)? {
+            return Ok(Vec::new());
+        }
+        Ok(match saved.post(tx, self.post, self.now_ms)? {
+            Some(post) => self.message(tx, &post, UPDATE)?.into_iter().collect(),
+            None => vec![deleted(saved.at_its_place(tx, shown)?.id)],
+        })
     }
 
     /// What the timeline shows at a place, with the copy whose content it is.
     fn at(
         &self,
         tx: &mut Tx<'_>,
+        saved: Option<&SavedTimeline>,
         place: LocalId,
         event: &'static str,
     ) -> Result<Option<(Message, LocalId)>, StoreError> {
-        let post = match self.search(tx)? {
-            Some(search) => {
-                let found = search.selected(tx, self.post, self.view.viewer, self.now_ms)?;
+        let post = match saved {
+            Some(saved) => {
+                let found = saved.post(tx, self.post, self.now_ms)?;
                 found.filter(|post| post.id == place)
             }
             None => self.stretch(tx, &only(place))?.posts.pop(),
@@ -174,28 +196,33 @@ impl ChannelChange {
         let Some(post) = post else {
             return Ok(None);
         };
-        let Some(instance) = instance::by_id(tx, post.instance)? else {
-            return Ok(None);
-        };
-        let body = self.view.status(tx, &post, &instance)?;
-        let message = String::from_utf8(body).ok().map(|json| Message {
-            event,
-            payload: one_line(&json),
-            has_media: has_media(&post.raw),
-        });
+        let message = self.message(tx, &post, event)?;
         Ok(message.map(|message| (message, post.post_id)))
     }
 
-    /// The search of a list with a predicate; `None` if the channel is something else.
-    fn search(&self, tx: &mut Tx<'_>) -> Result<Option<Search>, StoreError> {
-        let (Timeline::List(id), Some(account)) =
-            (self.channel.timeline, self.view.viewer.account())
-        else {
-            return Ok(None);
-        };
-        let list = list::by_id(tx, account, id)?;
-        let predicate = list.and_then(|list| list.settings.predicate);
-        Ok(predicate.and_then(|predicate| Search::new(predicate).ok()))
+    fn message(
+        &self,
+        tx: &mut Tx<'_>,
+        post: &TimelinePost,
+        event: &'static str,
+    ) -> Result<Option<Message>, StoreError> {
+        status_message(tx, &self.view, post, event)
+    }
+
+    /// The channel's list; `None` if it is something else.
+    fn list(&self) -> Option<ListKey> {
+        match (self.channel.timeline, self.view.viewer.account()) {
+            (Timeline::List(list), Some(account)) => Some(ListKey { account, list }),
+            _ => None,
+        }
+    }
+
+    /// The timeline of a list with a predicate; `None` if the channel is something else.
+    fn saved_timeline(&self, tx: &mut Tx<'_>) -> Result<Option<SavedTimeline>, StoreError> {
+        match self.list() {
+            Some(list) => saved_timeline(tx, list),
+            None => Ok(None),
+        }
     }
 
     /// Whether the channel is a source's own timeline.
@@ -227,6 +254,48 @@ impl ChannelChange {
             Timeline::Local | Timeline::Notifications => Ok(whole(Vec::new())),
         }
     }
+}
+
+/// The messages of entries of a list with a predicate, in their order.
+pub(super) fn entered_messages(
+    tx: &mut Tx<'_>,
+    view: &View,
+    list: ListKey,
+    entries: &[ListEntry],
+    now_ms: i64,
+) -> Result<Vec<Message>, StoreError> {
+    let mut messages = Vec::new();
+    if !entries.is_empty()
+        && let Some(saved) = saved_timeline(tx, list)?
+    {
+        for post in &saved.entered(tx, entries, now_ms)? {
+            messages.extend(status_message(tx, view, post, "update")?);
+        }
+    }
+    Ok(messages)
+}
+
+fn saved_timeline(tx: &mut Tx<'_>, list: ListKey) -> Result<Option<SavedTimeline>, StoreError> {
+    let known = list::by_id(tx, list.account, list.list)?;
+    let predicate = known.and_then(|known| known.settings.predicate);
+    Ok(predicate.and_then(|predicate| SavedTimeline::new(list, predicate).ok()))
+}
+
+fn status_message(
+    tx: &mut Tx<'_>,
+    view: &View,
+    post: &TimelinePost,
+    event: &'static str,
+) -> Result<Option<Message>, StoreError> {
+    let Some(instance) = instance::by_id(tx, post.instance)? else {
+        return Ok(None);
+    };
+    let body = view.status(tx, post, &instance)?;
+    Ok(String::from_utf8(body).ok().map(|json| Message {
+        event,
+        payload: one_line(&json),
+        has_media: has_media(&post.raw),
+    }))
 }
 
 fn deleted(id: LocalId) -> Message {

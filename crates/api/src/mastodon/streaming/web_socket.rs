@@ -211,18 +211,16 @@ impl Client {
         if request.kind == RequestKind::Unsubscribe {
             return None;
         }
-        match self.0.check(channel).await {
-            Ok(()) => {}
-            Err(ApiError::Unauthorized { .. }) => return refused("Missing access token", 401),
-            Err(ApiError::OutsideScopes) => return refused("Outside the authorized scopes", 403),
-            Err(ApiError::NotFound) => return refused("Record not found", 404),
-            Err(_) => return refused("The server's store does not work", 503),
-        }
         if self.0.channels.len() >= MAX_CHANNELS {
             return refused("Too many streams", 400);
         }
-        self.0.channels.push(channel);
-        None
+        match self.0.subscribe(channel).await {
+            Ok(()) => None,
+            Err(ApiError::Unauthorized { .. }) => refused("Missing access token", 401),
+            Err(ApiError::OutsideScopes) => refused("Outside the authorized scopes", 403),
+            Err(ApiError::NotFound) => refused("Record not found", 404),
+            Err(_) => refused("The server's store does not work", 503),
+        }
     }
 }
 

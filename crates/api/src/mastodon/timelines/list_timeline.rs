@@ -11,6 +11,7 @@ use driftline_store::{
     InstanceId, LocalAccountId, LocalId, SourceId, SourceKey, StoreError, Tx,
     social::{
         list::{self, List},
+        list_entry::ListKey,
         list_member, relation,
     },
     source,
@@ -22,7 +23,7 @@ use super::{hidden_posts::HiddenPosts, lists::is_the_operators};
 use crate::{
     auth::{OperatorOrAccount, RequestContext, needs},
     description::ids::ListId,
-    find::{Search, SearchError},
+    find::{SavedTimeline, SearchError},
     mastodon::{
         entities::Status,
         page::Page,
@@ -49,7 +50,11 @@ pub(crate) async fn list(
         let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
         let list = list.await?.ok_or(ApiError::NotFound)?;
         if let Some(predicate) = list.settings.predicate {
-            let page = saved(&reader, predicate, range, only_media).await?;
+            let key = ListKey {
+                account,
+                list: LocalId::new(id),
+            };
+            let page = saved(&reader, key, predicate, range, only_media).await?;
             return Ok(page.answer(&query));
         }
         let read = move |tx: &mut Tx<'_>, range: &Range| {
@@ -82,25 +87,30 @@ pub(crate) async fn list(
 /// The posts that a list's predicate selects.
 async fn saved(
     reader: &RequestContext,
+    list: ListKey,
     predicate: Predicate,
     range: Range,
     only_media: bool,
 ) -> ApiResult<Page> {
-    let search = search_for(predicate, only_media).map_err(ApiError::invalid)?;
-    let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
+    let timeline = saved_timeline(list, predicate, only_media).map_err(ApiError::invalid)?;
+    let (timeline, now_ms) = (Arc::new(timeline), reader.now_ms());
     let read = move |tx: &mut Tx<'_>, range: &Range| {
-        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
+        timeline.bounded_stretch(tx, range, now_ms).map(Some)
     };
     Page::picked(reader, range, read).await
 }
 
-fn search_for(predicate: Predicate, only_media: bool) -> Result<Search, SearchError> {
+fn saved_timeline(
+    list: ListKey,
+    predicate: Predicate,
+    only_media: bool,
+) -> Result<SavedTimeline, SearchError> {
     if !only_media {
-        return Search::new(predicate);
+        return SavedTimeline::new(list, predicate);
     }
     let media = Tree::atom(Term::Condition(Condition::Has(Attachment::Media)));
     let tree = Connective::And.join(media, predicate.tree().clone());
-    Search::new(Predicate::new(tree, predicate.folding())?)
+    SavedTimeline::new(list, Predicate::new(tree, predicate.folding())?)
 }
 
 fn readable_source(tx: &mut Tx<'_>, id: u64) -> Result<Option<SourceKey>, StoreError> {

@@ -211,6 +211,7 @@ const OF_ALL_INSTANCES: [(&str, &str); 16] = [
     ("from entry_alias where id ", "as of a post"),
     ("from indexed_place where place", "a search"),
     ("from index_pending order by", "all that wait for the index"),
+    ("from edited_post order by", "all that lists are compared with"),
     ("from post where substr(", "a post by its address"),
     (
         "from source where kind = 'threads'",
