@@ -24,9 +24,14 @@ impl StandingLists {
         if is_same {
             return;
         }
-        let read = self.lists.iter().map(|list| Predicate::from_json(&list.predicate));
+        let read = self
+            .lists
+            .iter()
+            .map(|list| Predicate::from_json(&list.predicate));
         // One that cannot be read, of a newer program, keeps no other from being compared.
-        let read = read.enumerate().filter_map(|(index, read)| Some((index, read.ok()?)));
+        let read = read
+            .enumerate()
+            .filter_map(|(index, read)| Some((index, read.ok()?)));
         self.predicates = read.collect();
         self.set = PredicateSet::new(self.predicates.iter().map(|(_, predicate)| predicate));
     }

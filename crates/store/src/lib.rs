@@ -56,7 +56,8 @@ pub use open::{
     store::{Store, nonce, touch},
 };
 pub use posts::{
-    account, author_hosts, edited_post, export, fetched_history, find, history, index_pending, instance,
+    account, author_hosts, edited_post, export, fetched_history, find, history, index_pending,
+    instance,
     instance::Instance,
     instance_info, instance_removal, known_instances, reference, text_rebuild, timeline,
     timeline::visible::{is_visible, seen_since, seen_since_each, visible},

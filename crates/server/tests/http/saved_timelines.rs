@@ -238,7 +238,10 @@ async fn an_edit_brings_a_post_into_a_saved_timeline() {
     // Another edit leaves it there; one that ends the match takes it out.
     feed.poll_posts(edited("<p>地震でした</p>", 6)).await;
     let (_, event, shown) = socket.told().await;
-    assert_eq!((event, &shown["id"]), (json!("status.update"), &json!(entry)));
+    assert_eq!(
+        (event, &shown["id"]),
+        (json!("status.update"), &json!(entry))
+    );
     bells.ring_all().await.unwrap();
     assert_eq!(ann.page(&timeline).await[0]["id"], entry);
     feed.poll_posts(edited("<p>犬でした</p>", 7)).await;
@@ -466,8 +469,19 @@ async fn few_lists_without_a_word_notify() {
         .send(Method::POST, "/api/v1/lists", &new("-has:media"))
         .await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(answer["error"].as_str().unwrap().contains("at most 5 lists"), "{answer}");
-    for predicate in ["cat", "cat lang:ja", "from:ann@b.example", "#cat -has:media"] {
+    assert!(
+        answer["error"]
+            .as_str()
+            .unwrap()
+            .contains("at most 5 lists"),
+        "{answer}"
+    );
+    for predicate in [
+        "cat",
+        "cat lang:ja",
+        "from:ann@b.example",
+        "#cat -has:media",
+    ] {
         ann.post_json("/api/v1/lists", &new(predicate)).await;
     }
 }

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::{
     id_types::SourceKey,
     mirror::machine::{IS_WITH_TOKEN, scope_from_row},
-    posts::{content_scope::ContentScope, post::PostVersion},
+    posts::{content_scope::ContentScope, edited_post, post::PostVersion},
     text::without_nul,
 };
 

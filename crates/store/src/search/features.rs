@@ -72,7 +72,9 @@ pub fn features(tx: &mut Tx<'_>, posts: &[PostKey]) -> Result<Vec<PostFeatures>,
             for text in texts.get(&post.id).into_iter().flatten() {
                 entries.extend(text.entries().map(str::to_owned));
                 let labels = split(&text.labels);
-                tags.extend(labels.filter_map(|label| Some(label.strip_prefix("tag:")?.to_owned())));
+                tags.extend(
+                    labels.filter_map(|label| Some(label.strip_prefix("tag:")?.to_owned())),
+                );
             }
             let names = post.author_id.and_then(|id| nicknames.get(&id));
             entries.extend(names.into_iter().flatten().cloned());
@@ -103,10 +105,7 @@ pub fn features(tx: &mut Tx<'_>, posts: &[PostKey]) -> Result<Vec<PostFeatures>,
 
 /// The nicknames of the authors of some posts, in the profiles that all sources have shown, by the
 /// authors' IDs.
-fn nicknames(
-    tx: &mut Tx<'_>,
-    groups: &[Group],
-) -> Result<HashMap<i64, Vec<String>>, StoreError> {
+fn nicknames(tx: &mut Tx<'_>, groups: &[Group]) -> Result<HashMap<i64, Vec<String>>, StoreError> {
     let posts = groups.iter().flat_map(|group| &group.posts);
     let authors: HashSet<i64> = posts.filter_map(|post| post.author_id).collect();
     let mut all: HashMap<i64, Vec<String>> = HashMap::new();

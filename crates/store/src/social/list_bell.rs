@@ -39,7 +39,8 @@ pub struct StandingList {
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn standing_lists(tx: &mut Tx<'_>) -> Result<Vec<StandingList>, StoreError> {
-    let query = format!("select {COLUMNS} from list where predicate is not null order by account_id, id");
+    let query =
+        format!("select {COLUMNS} from list where predicate is not null order by account_id, id");
     Ok(tx.query(&query, &[], from_row)?)
 }
 

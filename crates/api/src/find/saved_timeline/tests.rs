@@ -87,7 +87,12 @@ fn parted(places: &std::collections::BTreeSet<u64>, part: usize, range: &Range) 
             None => (range.min, Some(last)),
         };
         let limit = range.limit - ids.len() as u16;
-        Range { min, max, limit, ..*range }
+        Range {
+            min,
+            max,
+            limit,
+            ..*range
+        }
     });
     if range.min.is_some() {
         ids.reverse();

@@ -161,7 +161,9 @@ impl Follower {
         account: LocalAccountId,
     ) -> ApiResult<Vec<(Channel, Message)>> {
         let channels = self.channels.iter().copied();
-        let channels: Vec<Channel> = channels.filter(|channel| channel.has_notifications()).collect();
+        let channels: Vec<Channel> = channels
+            .filter(|channel| channel.has_notifications())
+            .collect();
         if channels.is_empty() || !self.is_notified {
             return Ok(Vec::new());
         }
@@ -174,7 +176,9 @@ impl Follower {
                 payload: one_line(payload),
                 has_media: false,
             };
-            channels.iter().map(move |channel| (*channel, message.clone()))
+            channels
+                .iter()
+                .map(move |channel| (*channel, message.clone()))
         });
         Ok(messages.collect())
     }

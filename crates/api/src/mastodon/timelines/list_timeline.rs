@@ -94,9 +94,8 @@ async fn saved(
 ) -> ApiResult<Page> {
     let timeline = saved_timeline(list, predicate, only_media).map_err(ApiError::invalid)?;
     let (timeline, now_ms) = (Arc::new(timeline), reader.now_ms());
-    let read = move |tx: &mut Tx<'_>, range: &Range| {
-        timeline.bounded_stretch(tx, range, now_ms).map(Some)
-    };
+    let read =
+        move |tx: &mut Tx<'_>, range: &Range| timeline.bounded_stretch(tx, range, now_ms).map(Some);
     Page::picked(reader, range, read).await
 }
 

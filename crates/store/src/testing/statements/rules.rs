@@ -190,7 +190,7 @@ const FOLLOWS: [&str; 16] = [
 const VOLATILE: [&str; 4] = ["clock_timestamp", "random", "gen_random_uuid", "timeofday"];
 
 /// Reads that go to every shard, by a part of their text, each with the reason.
-const OF_ALL_INSTANCES: [(&str, &str); 16] = [
+const OF_ALL_INSTANCES: [(&str, &str); 17] = [
     ("from post where (listed or", "the public timeline"),
     (
         "from entry where account_id = any(",
@@ -211,7 +211,10 @@ const OF_ALL_INSTANCES: [(&str, &str); 16] = [
     ("from entry_alias where id ", "as of a post"),
     ("from indexed_place where place", "a search"),
     ("from index_pending order by", "all that wait for the index"),
-    ("from edited_post order by", "all that lists are compared with"),
+    (
+        "from edited_post order by",
+        "all that lists are compared with",
+    ),
     ("from post where substr(", "a post by its address"),
     (
         "from source where kind = 'threads'",

@@ -3,7 +3,7 @@
 use driftline_core::{
     post::Post,
     predicate::{NameContext, Predicate},
-    social::{ListSettings, RepliesPolicy},
+    social::{AccountState, ListSettings, RepliesPolicy},
 };
 use driftline_store::{
     LocalAccountId, LocalId, Store, Viewer, edited_post, history, search,
@@ -26,6 +26,15 @@ fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
         edited_at_ms: Some(edited_at_ms),
         ..post(id, text)
     }
+}
+
+fn active(store: &Store, name: &str) -> LocalAccountId {
+    let id = account(store, name);
+    let changed = write(store, local_account::root(id), move |tx| {
+        local_account::change_state(tx, id, AccountState::Active)
+    });
+    changed.expect("an active account");
+    id
 }
 
 fn save(store: &Store, account: LocalAccountId, text: &str) -> StandingList {
@@ -83,7 +92,9 @@ fn edited_posts_wait_for_the_lists() {
         let before = |since_seq| {
             let key = first[0].key;
             let viewer = Viewer::Anonymous;
-            read(store, move |tx| history::before_edit(tx, key, since_seq, viewer))
+            read(store, move |tx| {
+                history::before_edit(tx, key, since_seq, viewer)
+            })
         };
         assert_eq!(before(Some(1)), Some(post(1, "text").raw));
         assert_eq!(before(Some(2)), Some(post(1, "second").raw));
@@ -93,7 +104,9 @@ fn edited_posts_wait_for_the_lists() {
         world.now_ms += 60_000;
         world.poll(vec![edited(1, "fourth", 3)]);
         let forget = |posts: Vec<edited_post::EditedPost>| {
-            write(store, search::root(), move |tx| edited_post::forget(tx, &posts));
+            write(store, search::root(), move |tx| {
+                edited_post::forget(tx, &posts)
+            });
         };
         forget(first);
         let again = read(store, |tx| edited_post::edited(tx, 10));
@@ -110,7 +123,7 @@ fn edited_posts_wait_for_the_lists() {
 #[test]
 fn a_post_that_enters_again_moves_at_most_once_an_hour() {
     on_both(|store| {
-        let (ann, bob) = (account(store, "ann"), account(store, "bob"));
+        let (ann, bob) = (active(store, "ann"), active(store, "bob"));
         let mut world = World::readable(store, "home");
         world.poll(posts([2, 1]));
         let list = save(store, ann, "quake");
@@ -137,7 +150,10 @@ fn a_post_that_enters_again_moves_at_most_once_an_hour() {
             let found = read(store, move |tx| list_entry::status(tx, id, viewer));
             found.map(|post| (post.id, post.post_id))
         };
-        assert_eq!(shown(moved[0], Viewer::Account(ann)), Some((moved[0], first)));
+        assert_eq!(
+            shown(moved[0], Viewer::Account(ann)),
+            Some((moved[0], first))
+        );
         assert_eq!(shown(moved[0], Viewer::Account(bob)), None);
         assert_eq!(shown(moved[0], Viewer::Operator), None);
         assert_eq!(shown(one[0], Viewer::Account(ann)), None);
