@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::post_text::{PostText, split};
+use driftline_core::{
+    post_text::PostText,
+    predicate::{Condition, CreationDays, Host},
+};
 use driftline_db::{Column, DbError, Root, Tx};
 use driftline_index::{Document, Term, text_terms};
 
 use super::{
-    groups::{Group, Key, groups},
+    groups::{Group, GroupPost, Key, groups},
     readers,
 };
 use crate::{
@@ -77,9 +80,11 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         for post in &group.posts {
             shared.extend(post.account_id.map(Term::author));
             shared.extend(post.author_host.as_deref().map(Term::instance));
+            shared.extend(labels(post).iter().map(|label| Term::label(label)));
             for text in texts.get(&post.id).into_iter().flatten() {
                 shared.extend(text_terms(&text.joined));
-                shared.extend(split(&text.labels).map(Term::label));
+                let labels = text.labels_at(&post.origin);
+                shared.extend(labels.map(|label| Term::label(&label)));
             }
         }
         let entries = group.places.iter().filter_map(|place| place.entry.as_ref());
@@ -102,6 +107,16 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         document.terms.dedup();
     }
     Ok(documents)
+}
+
+/// The labels of a post that do not depend on its version.
+fn labels(post: &GroupPost) -> Vec<String> {
+    let via = Host::new(&post.origin).map(Condition::Via);
+    let conditions = [Condition::Visibility(post.visibility)].into_iter();
+    let labels = conditions.chain(via).filter_map(|of| of.label());
+    let created = post.created_at_ms.map(CreationDays::containing);
+    let created = created.into_iter().flat_map(CreationDays::post_labels);
+    labels.chain(created).collect()
 }
 
 /// The texts of all versions of the groups' posts that somebody may be shown, by the posts' IDs.

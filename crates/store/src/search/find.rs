@@ -1,6 +1,9 @@
 //! The timeline of the posts that match a predicate.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
 use driftline_core::{
     names::acct::AcctKey,
@@ -31,6 +34,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Lookup {
     terms: TermQuery,
+    /// The places at which matches may stand: `id:` is compared with them.
+    ids: RangeInclusive<u64>,
 }
 
 /// Prepares the look-up of a predicate.
@@ -59,11 +64,13 @@ pub fn lookup(
     };
     Ok(Lookup {
         terms: plan(&candidates, &named),
+        ids: candidates.ids(),
     })
 }
 
 /// Returns the posts that a viewer may read and that `picks` selects, each at the viewer's place
-/// for it. The look-up must be of a predicate that each post meets which `picks` selects.
+/// for it. The look-up must be of a predicate that each post meets which `picks` selects. The ID of a post is
+/// its place.
 ///
 /// # Errors
 /// [`StoreError::IndexBehind`] if too many posts wait for the index; [`StoreError::Db`] if the
@@ -75,6 +82,13 @@ pub fn find(
     lookup: &Lookup,
     picks: Picks<'_>,
 ) -> Result<Stretch, StoreError> {
+    if lookup.ids.is_empty() {
+        return Ok(Stretch {
+            posts: Vec::new(),
+            rest: None,
+        });
+    }
+    let range = &within(range, &lookup.ids);
     let bound = Bound::read(tx)?;
     let readers = readers::query(readable);
     // What the index reads meanwhile is in one of both, since this is read first.
@@ -85,6 +99,17 @@ pub fn find(
         waiting: &waiting,
     };
     timeline::found(tx, range, bound, readable, &places, picks)
+}
+
+/// The part of a range with these places.
+fn within(range: &Range, ids: &RangeInclusive<u64>) -> Range {
+    let since = ids.start().checked_sub(1).map(LocalId::new);
+    let max = ids.end().checked_add(1).map(LocalId::new);
+    Range {
+        since: range.since.max(since),
+        max: range.max.into_iter().chain(max).min(),
+        ..*range
+    }
 }
 
 /// Returns the place up to which all posts are visible. Posts that are stored later stand above

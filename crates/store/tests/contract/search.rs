@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use driftline_core::{
     answer::LookUp,
     names::audience::Audience,
-    post::Post,
+    post::{Post, Visibility},
     predicate::{Matcher, NameContext, PostFacts, Predicate},
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::StatedFacts;
+use driftline_mastodon::{StatedFacts, parse_time_ms};
 use driftline_store::{
     LocalId, Owner, Store, search,
     source::LastPosts,
@@ -73,7 +73,15 @@ fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch 
                 language: stated.language.as_deref(),
                 attachments: &stated.attachments,
                 traits: &stated.traits,
-                ..PostFacts::bare(1, "ann@sim.example")
+                mentions: &stated
+                    .mentions
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>(),
+                via: &["sim.example"],
+                visibility: post.visibility,
+                created_at_ms: post.created_at_ms,
+                ..PostFacts::bare(post.id.raw(), "ann@sim.example")
             })
         };
         let lookup = search::lookup(tx, &readable, &predicate)?;
@@ -380,6 +388,11 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         shown.raw = json.to_string();
         shown
     };
+    let created = |time: &str, visibility, shown| Post {
+        created_at_ms: parse_time_ms(time),
+        visibility,
+        ..shown
+    };
     let mut home = World::readable(store, "home");
     let mut other = World::readable(store, "other");
     let cats = labelled(
@@ -387,13 +400,18 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         json!({ "tags": [{ "name": "Cats" }, { "name": "ネコ" }], "language": "en" }),
     );
     home.poll(vec![
-        labelled(4, json!({ "tags": [{ "name": "cat" }], "language": "JA", "in_reply_to_id": "3" })),
+        labelled(4, json!({ "tags": [{ "name": "cat" }], "language": "JA", "in_reply_to_id": "3",
+            "mentions": [{ "acct": "Bob" }, { "acct": "eve@e.example" }] })),
         cats.clone(),
-        labelled(2, json!({ "media_attachments": [{ "id": "1" }], "language": "ja", "sensitive": true })),
+        created("2025-12-31T23:00:00Z", Visibility::Unlisted, labelled(2, json!({
+            "media_attachments": [{ "id": "1" }], "language": "ja", "sensitive": true,
+            "card": { "url": "https://a.example/", "html": "<iframe>" }, "account": { "acct": "x", "bot": true } }))),
         labelled(1, json!({ "poll": { "options": [] }, "spoiler_text": "x", "edited_at": "2026-01-01T00:00:00Z" })),
     ]);
-    other.poll(vec![labelled(5, json!({})), cats]);
-    let queries: [(&str, &[&str]); 12] = [
+    let card = json!({ "card": { "url": "https://a.example/" } });
+    let late = created("2031-05-05T00:00:00Z", Visibility::Public, labelled(5, card));
+    other.poll(vec![late, cats]);
+    let queries: [(&str, &[&str]); 25] = [
         ("#cats", &["3"]),
         ("tag:CATS OR tag:cat", &["4", "3"]),
         ("#ネコ lang:en", &["3"]),
@@ -406,6 +424,19 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         ("source:other", &["5", "3"]),
         ("source:home #cats", &["3"]),
         ("source:nobodys", &[]),
+        ("mentions:bob@sim.example", &["4"]),
+        ("mentions:EVE@e.example OR mentions:nobody@e.example", &["4"]),
+        ("has:link", &["5", "2"]),
+        ("has:embed", &["2"]),
+        ("is:bot", &["2"]),
+        ("visibility:unlisted", &["2"]),
+        ("via:sim.example visibility:public has:link", &["5"]),
+        ("via:other.example", &[]),
+        ("before:2026-01-01", &["2"]),
+        ("during:2025-12-31 -#none", &["2"]),
+        ("after:2030-01-01", &["5"]),
+        ("after:2031-05-03T10:00Z before:2031-05-05T08:00+09:00", &[]),
+        ("after:2025-12-31T23:00Z before:2025-12-31", &[]),
     ];
     let checked = |(query, expected): (&str, &[&str])| {
         if !query.contains("source:") {
