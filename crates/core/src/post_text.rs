@@ -51,6 +51,12 @@ impl PostText {
         self.labelled(accts.map(|acct| format!("{MENTIONS}{}", acct.to_ascii_lowercase())))
     }
 
+    /// Adds the labels of another text.
+    #[must_use]
+    pub fn with_labels_of(self, other: &PostText) -> PostText {
+        self.labelled(split(&other.labels).map(str::to_owned))
+    }
+
     fn labelled(mut self, labels: impl Iterator<Item = String>) -> PostText {
         let labels: Vec<String> = labels
             .map(|label| label.replace(PostText::SEPARATOR, " "))
