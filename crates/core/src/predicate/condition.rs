@@ -198,6 +198,22 @@ impl Condition {
         Some(format!("{}:{value}", self.name()))
     }
 
+    /// Returns the first version of the extraction ([`PostText::extraction`]) whose documents an index can search for
+    /// the condition. An older document may lack it.
+    pub const fn indexed_since(&self) -> i64 {
+        match self {
+            Self::Via(_)
+            | Self::Has(Attachment::Link | Attachment::Embed)
+            | Self::Is(PostTrait::Bot)
+            | Self::Mentions(_)
+            | Self::Visibility(_)
+            | Self::After(_)
+            | Self::Before(_)
+            | Self::During(_) => 3,
+            _ => 2,
+        }
+    }
+
     /// Reads a condition from its name, or another name for it, and its value.
     pub(super) fn read(
         name: &str,

@@ -60,6 +60,29 @@ pub fn index_pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
     Ok(u32::try_from(changed.len()).unwrap_or(u32::MAX))
 }
 
+/// The oldest version of the extraction of which there may be documents. Terms that came with a later version are not
+/// looked up.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn extraction(tx: &mut Tx<'_>) -> Result<i64, StoreError> {
+    Ok(
+        tx.query_one("select extraction from index_state", &[], |row| {
+            row.i64("extraction")
+        })?,
+    )
+}
+
+/// Records that the texts of all posts are of a version of the extraction, and that each post has been indexed since or
+/// waits for the index. Must be written below [`root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn set_extraction(tx: &mut Tx<'_>, extraction: i64) -> Result<(), StoreError> {
+    tx.execute("update index_state set extraction = $1", &[&extraction])?;
+    Ok(())
+}
+
 fn by_instance(posts: impl Iterator<Item = Key>) -> HashMap<i64, HashSet<i64>> {
     let mut all: HashMap<i64, HashSet<i64>> = HashMap::new();
     for key in posts {

@@ -7,12 +7,13 @@ use std::{
 
 use driftline_core::{
     names::acct::AcctKey,
-    predicate::{Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
+    predicate::{Candidates, Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
 };
 use driftline_db::{Column, Tx};
 use driftline_index::{NamedRows, TermQuery, WordTerms, plan, planned_terms};
 
 use super::{
+    documents::extraction,
     groups::{Key, groups},
     nicknames::names_with,
     readers,
@@ -47,7 +48,12 @@ pub fn lookup(
     readable: &ReadableSources,
     predicate: &Predicate,
 ) -> Result<Lookup, StoreError> {
-    let candidates = predicate.candidates();
+    let mut candidates = predicate.candidates();
+    let ids = candidates.ids();
+    if !is_indexed_since(&candidates, FIRST_EXTRACTION) {
+        let extraction = extraction(tx)?;
+        candidates = candidates.only(&|term| is_known(term, extraction));
+    }
     let (mut words, mut masks, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for term in planned_terms(&candidates) {
         match term {
@@ -64,7 +70,7 @@ pub fn lookup(
     };
     Ok(Lookup {
         terms: plan(&candidates, &named),
-        ids: candidates.ids(),
+        ids,
     })
 }
 
@@ -99,6 +105,19 @@ pub fn find(
         waiting: &waiting,
     };
     timeline::found(tx, range, bound, readable, &places, picks)
+}
+
+/// True if documents of a version of the extraction have all terms of a condition.
+fn is_indexed_since(candidates: &Candidates, extraction: i64) -> bool {
+    let terms = planned_terms(candidates);
+    terms.iter().all(|term| is_known(term, extraction))
+}
+
+fn is_known(term: &Term, extraction: i64) -> bool {
+    match term {
+        Term::Condition(condition) => condition.indexed_since() <= extraction,
+        _ => true,
+    }
 }
 
 /// The part of a range with these places.
@@ -275,6 +294,8 @@ fn waiting_places(tx: &mut Tx<'_>, readers: &TermQuery) -> Result<Vec<Place>, St
     Ok(places)
 }
 
+/// The oldest version of the extraction of which a store may have documents.
+const FIRST_EXTRACTION: i64 = 2;
 /// The number of posts without documents that a search reads.
 const MAX_WAITING: u32 = 20_000;
 /// The number of words that are compared with nicknames.

@@ -10,10 +10,11 @@ use driftline_core::{
     predicate::{Matcher, NameContext, PostFacts, Predicate},
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::{StatedFacts, parse_time_ms};
+use driftline_mastodon::{StatedFacts, TEXT_EXTRACTION, parse_time_ms, text_of_json};
 use driftline_store::{
-    LocalId, Owner, Store, search,
+    LocalId, Owner, Store, instance, search,
     source::LastPosts,
+    text_rebuild,
     timeline::{Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
@@ -34,6 +35,7 @@ on_both!(
     a_nickname_from_one_instance_finds_the_posts_from_all,
     pages_up_and_down_lose_and_repeat_nothing,
     labels_and_sources_are_looked_up,
+    what_older_documents_may_lack_is_not_looked_up,
     posts_of_many_authors_are_found_below_many_others,
 );
 
@@ -449,6 +451,45 @@ fn labels_and_sources_are_looked_up(store: &Store) {
     for (query, expected) in queries {
         assert_eq!(candidates(store, query), expected, "{query}");
     }
+}
+
+/// Documents of extraction 2 had no labels of links.
+fn what_older_documents_may_lack_is_not_looked_up(store: &Store) {
+    assert_eq!(read(store, search::extraction), TEXT_EXTRACTION);
+    let mut world = World::readable(store, "home");
+    let mut linked = text(2, "a cat");
+    linked.raw = linked
+        .raw
+        .replacen('{', r#"{"card":{"url":"https://a.example/"},"#, 1);
+    world.poll(vec![text(3, "a cat"), linked, text(1, "a dog")]);
+    write(store, search::root(), |tx| {
+        tx.execute("update post_text set extraction = 2, labels = ''", &[])?;
+        search::set_extraction(tx, 2)
+    });
+    while index(store, 100) > 0 {}
+    assert_eq!(found(store, "has:link"), ["2"]);
+    assert_eq!(candidates(store, "has:link"), ["3", "2", "1"]);
+    assert_eq!(candidates(store, "cat has:link"), ["3", "2"]);
+    assert_eq!(
+        candidates(store, "cat OR after:2026-01-01"),
+        ["3", "2", "1"]
+    );
+    let portion = read(store, |tx| {
+        text_rebuild::next_portion(tx, None, TEXT_EXTRACTION)
+    });
+    for (id, posts) in portion.expect("posts").outdated {
+        write(store, instance::root(id), move |tx| {
+            text_rebuild::rebuild(tx, id, &posts, text_of_json)
+        });
+    }
+    write(store, search::root(), |tx| {
+        search::set_extraction(tx, TEXT_EXTRACTION)
+    });
+    for _ in 0..2 {
+        assert_eq!(found(store, "has:link"), ["2"]);
+        index(store, 100);
+    }
+    assert_eq!(candidates(store, "has:link"), ["2"]);
 }
 
 /// PostgreSQL walks 2,000 places without a match before it asks its index, which finds many authors one by one.
