@@ -299,7 +299,7 @@ create table post_text (
     -- The version of the extraction that made the text (`PostText`).
     extraction {i64} not null,
     text text not null,
-    -- The labels of tags, language and attachments.
+    -- The labels of tags, mentions, language, attachments and traits.
     labels text not null,
     primary key ({key post_id, content_hash + instance_id})
 ) {strict};
@@ -485,9 +485,11 @@ create table entry_alias (
 
 -- Each write to the index locks this row first.
 create table index_state (
-    one {i64} primary key not null
+    one {i64} primary key not null,
+    -- The oldest version of the extraction (`post_text.extraction`) of which there may be documents.
+    extraction {i64} not null
 ) {strict};
-insert into index_state (one) values (1);
+insert into index_state (one, extraction) values (1, 3);
 
 -- The places that the search index knows: of entries, and of posts in the world's public timeline. On
 -- PostgreSQL with the terms of their posts (`driftline_index::Term`), on SQLite these are in `place_terms`.

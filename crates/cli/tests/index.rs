@@ -1,4 +1,5 @@
-//! `index rebuild` with the real binary: on a store without texts, killed in the middle, beside a server.
+//! `index rebuild` with the real binary: on a store without texts, killed in the middle, beside a server; and the server's
+//! own rebuild of a store that an earlier version filled.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -97,6 +98,20 @@ fn a_rebuild_that_was_killed_goes_on_where_it_was() {
     // The server indexes what waits.
     wait_for("the index", || count("index_pending") == 0);
     assert_eq!(count("indexed_place"), POSTS);
+    server.stop();
+
+    // A server makes all that an earlier version of the extraction has made.
+    let earlier = |tx: &mut Tx<'_>| {
+        tx.execute("update post_text set extraction = 2", &[])?;
+        Ok::<_, StoreError>(tx.execute("update index_state set extraction = 2", &[])?)
+    };
+    store.write_blocking(Root::none(), earlier).unwrap();
+    let (mut server, _) = data_dir.serve(&[]);
+    wait_for("the texts", || {
+        count("index_state where extraction > 2") == 1
+    });
+    assert_eq!(count("post_text where extraction > 2"), POSTS);
+    assert_eq!(count("index_pending"), 0);
     server.stop();
     store.close_blocking();
 }

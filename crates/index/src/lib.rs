@@ -2,7 +2,7 @@
 //!
 //! The index has a document for each place of a timeline at which a post may stand. A document is a
 //! set of [`Term`]s: adjacent characters of the post's texts, its author, its labels
-//! (tags, language, attachments), its sources, and the readers who may be shown the place. A [`TermQuery`] finds candidates in the order of their
+//! (tags, mentions, language, attachments, days of creation), its sources, and the readers who may be shown the place. A [`TermQuery`] finds candidates in the order of their
 //! places. The caller checks each candidate exactly, so a document may have more terms than its
 //! post, but never fewer.
 //!

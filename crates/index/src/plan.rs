@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use driftline_core::predicate::{
-    Candidates, Condition, IdMask, SourceName, Term as PredicateTerm, Word,
+    Candidates, Condition, CreationDays, IdMask, SourceName, Term as PredicateTerm, Word,
 };
 
 use crate::{grams::WordTerms, query::TermQuery, term::Term};
@@ -22,13 +22,20 @@ pub struct NamedRows {
 
 /// Returns a query that the document of every match of a predicate meets.
 pub fn plan(candidates: &Candidates, named: &NamedRows) -> TermQuery {
-    let parts = |parts: &[Candidates]| {
+    let parts = |parts: &[Candidates]| -> Vec<TermQuery> {
         let parts = parts.iter().map(|part| plan(part, named));
         parts.collect()
     };
     let query = match candidates {
         Candidates::Any => TermQuery::Any,
-        Candidates::All(all) => TermQuery::All(parts(all)),
+        Candidates::All(all) => {
+            // A beginning and an end together are one range.
+            let (times, others): (Vec<_>, Vec<_>) =
+                all.iter().cloned().partition(|part| days(part).is_some());
+            let range = times.iter().filter_map(days);
+            let range = range.reduce(CreationDays::intersection).map(days_query);
+            TermQuery::All(parts(&others).into_iter().chain(range).collect())
+        }
         Candidates::AnyOf(any) => TermQuery::AnyOf(parts(any)),
         Candidates::Term(term) => term_query(term, named),
     };
@@ -78,8 +85,30 @@ fn term_query(term: &PredicateTerm, named: &NamedRows) -> TermQuery {
             None => TermQuery::Any,
         },
         PredicateTerm::Condition(condition) => {
+            if let Some(days) = CreationDays::required_by(condition) {
+                return days_query(days);
+            }
             let label = condition.label();
             label.map_or(TermQuery::Any, |label| TermQuery::Term(Term::label(&label)))
         }
     }
+}
+
+/// The days to which a condition on the time of creation limits posts.
+fn days(candidates: &Candidates) -> Option<CreationDays> {
+    match candidates {
+        Candidates::Term(PredicateTerm::Condition(condition)) => {
+            CreationDays::required_by(condition)
+        }
+        _ => None,
+    }
+}
+
+fn days_query(days: CreationDays) -> TermQuery {
+    let labels = days.labels().into_iter();
+    TermQuery::AnyOf(
+        labels
+            .map(|label| TermQuery::Term(Term::label(&label)))
+            .collect(),
+    )
 }

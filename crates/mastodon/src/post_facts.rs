@@ -43,31 +43,23 @@ impl StatedFacts {
             (PostTrait::Boost, is_boost(&outer)),
             (PostTrait::Bot, account.flag("bot")),
         ];
-        let mut attachments = attachments(&shown);
-        let card = shown.object("card");
-        attachments.extend(present([
-            (Attachment::Link, card.some_text("url").is_some()),
-            (Attachment::Embed, card.some_text("html").is_some()),
-        ]));
-        let acct = |object: &RawObject<'_>| {
-            let key = AcctKey::new(&object.text("acct")?, origin)?;
+        let acct = |acct: &str| {
+            let key = AcctKey::new(acct, origin)?;
             Some(key.as_str().to_owned())
         };
+        let author = account.text("acct");
         let entries = searchable_text::own_text(&shown);
         StatedFacts {
-            author: acct(&account).unwrap_or_default(),
+            author: author.and_then(|name| acct(&name)).unwrap_or_default(),
             entries: entries.entries().map(str::to_owned).collect(),
-            attachments,
+            attachments: attachments(&shown),
             traits: present(traits)
                 .into_iter()
                 .chain(own_traits(&shown))
                 .collect(),
             language: language(&shown),
             tags: tags(&shown).collect(),
-            mentions: shown
-                .objects("mentions")
-                .filter_map(|of| acct(&of))
-                .collect(),
+            mentions: mentions(&shown).filter_map(|name| acct(&name)).collect(),
             counts: Counts {
                 replies: shown.whole("replies_count"),
                 boosts: shown.whole("reblogs_count"),
@@ -79,7 +71,7 @@ impl StatedFacts {
     }
 }
 
-/// The conditions with a label that a post that is not a boost meets.
+/// The conditions with a label that a post that is not a boost meets, except for mentions.
 pub(crate) fn labelled(status: &RawObject<'_>) -> Vec<Condition> {
     let mut conditions: Vec<Condition> = Vec::new();
     let tags = tags(status).filter_map(|tag| Tag::new(&tag));
@@ -88,7 +80,14 @@ pub(crate) fn labelled(status: &RawObject<'_>) -> Vec<Condition> {
     conditions.extend(language.map(Condition::Language));
     conditions.extend(attachments(status).into_iter().map(Condition::Has));
     conditions.extend(own_traits(status).into_iter().map(Condition::Is));
+    conditions.extend(by_bot(status));
     conditions
+}
+
+/// The condition `is:bot`, if the author of a post or boost is a bot.
+pub(crate) fn by_bot(status: &RawObject<'_>) -> Option<Condition> {
+    let is_bot = status.object("account").flag("bot");
+    is_bot.then_some(Condition::Is(PostTrait::Bot))
 }
 
 /// True if a post is a boost of another one.
@@ -96,13 +95,16 @@ pub(crate) fn is_boost(status: &RawObject<'_>) -> bool {
     status.object("reblog").get("id").is_some()
 }
 
-/// The attachments that are part of a version.
+/// The attachments.
 fn attachments(status: &RawObject<'_>) -> Vec<Attachment> {
     let has_poll = status.object("poll").get("options").is_some();
     let has_media = !status.list("media_attachments").is_empty();
+    let card = status.object("card");
     present([
         (Attachment::Media, has_media),
         (Attachment::Poll, has_poll),
+        (Attachment::Link, card.some_text("url").is_some()),
+        (Attachment::Embed, card.some_text("html").is_some()),
         (Attachment::Cw, status.some_text("spoiler_text").is_some()),
     ])
 }
@@ -123,11 +125,19 @@ fn language(status: &RawObject<'_>) -> Option<String> {
 fn tags(status: &RawObject<'_>) -> impl Iterator<Item = String> {
     let tags = status.objects("tags");
     tags.filter_map(|tag| tag.some_text("name").map(Cow::into_owned))
-        .take(MAX_TAGS)
+        .take(MAX_NAMES)
 }
 
-/// The number of tags of a post that count. A server may send any number.
-const MAX_TAGS: usize = 100;
+/// The mentioned accounts, as the server names them.
+pub(crate) fn mentions(status: &RawObject<'_>) -> impl Iterator<Item = String> {
+    let accounts = status.objects("mentions");
+    accounts
+        .filter_map(|account| account.some_text("acct").map(Cow::into_owned))
+        .take(MAX_NAMES)
+}
+
+/// The number of tags, and of mentions, of a post that count. A server may send any number.
+const MAX_NAMES: usize = 100;
 
 fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
     let present = all.into_iter().filter(|(_, is_present)| *is_present);
@@ -136,7 +146,7 @@ fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::post_text::split;
+    use driftline_core::predicate::Acct;
 
     use super::*;
     use crate::text_of_json;
@@ -181,18 +191,23 @@ mod tests {
     /// An index finds posts by these labels, so each condition that the facts meet has its label.
     #[test]
     fn the_labels_of_a_text_are_those_of_the_facts() {
-        let boost = format!(r#"{{"id":"2","account":{{"acct":"eve"}},"reblog":{STATUS}}}"#);
-        let own = "tag:cats\u{1f}lang:en\u{1f}has:media\u{1f}has:poll\u{1f}has:cw\u{1f}\
-            is:reply\u{1f}is:edited\u{1f}is:sensitive";
-        assert_eq!(text_of_json(STATUS).labels, own);
-        assert_eq!(text_of_json(&boost).labels, format!("{own}\u{1f}is:boost"));
+        let boost = format!(r#"{{"id":"2","account":{{"acct":"eve","bot":true}},"reblog":{STATUS}}}"#);
+        let own = "has:cw has:embed has:link has:media has:poll is:bot is:edited is:reply is:sensitive \
+            lang:en mentions:bob mentions:eve@e.example tag:cats";
+        let labels = |json: &str| text_of_json(json).labels.replace('\u{1f}', " ");
+        assert_eq!(labels(STATUS), own);
+        assert_eq!(labels(&boost), own.replace("is:bot", "is:boost is:bot"));
         for json in [STATUS, &boost] {
             let text = text_of_json(json);
             let facts = StatedFacts::read(json, "https://a.example");
             let traits = facts.traits.into_iter().map(Condition::Is);
             let attachments = facts.attachments.into_iter().map(Condition::Has);
-            for label in traits.chain(attachments).filter_map(|of| of.label()) {
-                assert!(split(&text.labels).any(|own| own == label), "{label}");
+            let mentions = facts.mentions.iter().filter_map(|acct| Acct::new(acct));
+            let mentions = mentions.map(Condition::Mentions);
+            let conditions = traits.chain(attachments).chain(mentions);
+            for label in conditions.filter_map(|of| of.label()) {
+                let mut own = text.labels_at("https://a.example");
+                assert!(own.any(|own| own == label), "{label}");
             }
         }
     }

@@ -3,7 +3,8 @@
 //! They depend on the meaning of a post's JSON: on the decoded values of the members that are named
 //! here, in a canonical form. A missing member, `null` and an empty list are equal. `1.0` equals
 //! `1e0`, with all digits of any number. Texts are only decoded. The order of keys does not matter,
-//! and of repeated keys the last counts. Hashes are stored, so their computation must not change.
+//! and of repeated keys the last counts. A post's state also depends on the labels of its text: tags, mentions and a
+//! preview, which a server may change without an edit. Hashes are stored, so their computation must not change.
 //! `tests/golden/post_hashes.txt` contains expected results.
 
 use std::collections::BTreeMap;
@@ -16,7 +17,7 @@ use crate::{
     raw_object::{RawObject, decoded, items},
 };
 
-/// The hashes of a post: of its times, visibility and counts, and of its JSON.
+/// The hashes of a post: of its times, visibility, counts and labels, and of its JSON.
 pub fn post_hashes(post: &Post) -> PostHashes {
     of_status(post, RawObject::parse(&post.raw).ok().as_ref())
 }
@@ -39,6 +40,9 @@ pub(crate) fn of_status(post: &Post, status: Option<&RawObject<'_>>) -> PostHash
     }
     if let Some(poll) = status.and_then(|status| status.get("poll")) {
         hash.votes(&RawObject::from_value(poll).unwrap_or_default());
+    }
+    if !post.text.labels.is_empty() {
+        hash.text(post.text.labels.as_bytes());
     }
     let state = hash.0.cast_signed();
     PostHashes { content, state }

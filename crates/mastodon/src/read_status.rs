@@ -117,7 +117,7 @@ fn of_object(status: &RawObject<'_>, json: &str, boosts: Boosts) -> Result<Post,
         None => (json.to_owned(), None),
     };
     let searchable = match &boost_of {
-        Some(boosted) => text_of_boost(boosted.text.clone()),
+        Some(boosted) => text_of_boost(boosted.text.clone(), status),
         None => own_text(status),
     };
     let text = |name| status.text(name).map(Cow::into_owned);

@@ -9,37 +9,36 @@ use driftline_core::{
 
 use crate::{
     clean_html,
-    post_facts::{is_boost, labelled},
+    post_facts::{by_bot, is_boost, labelled, mentions},
     raw_object::RawObject,
 };
 
 /// The version of the extraction that makes a [`PostText`]. It must be raised with every change of
 /// its results: stored texts of other versions are then replaced by `driftline index rebuild`.
-pub const TEXT_EXTRACTION: i64 = 2;
+pub const TEXT_EXTRACTION: i64 = 3;
 
 /// The searchable text of a post as it is stored, JSON. Empty if that is not an object.
 pub fn text_of_json(status: &str) -> PostText {
     let status = RawObject::parse(status).unwrap_or_default();
-    let is_boost = is_boost(&status);
-    let text = own_text(&shown(status));
-    match is_boost {
-        true => text_of_boost(text),
-        false => text,
+    match is_boost(&status) {
+        true => text_of_boost(own_text(&status.object("reblog")), &status),
+        false => own_text(&status),
     }
 }
 
 /// The searchable text of a post that is not a boost. Its entries depend on members alone that are part of
-/// the content hash. Tags, the language and whether it is a reply are not part of the hash: those count that
-/// the version had when it was first seen.
+/// the content hash. Its labels also depend on others, such as tags: a server may change these without an edit.
 pub(crate) fn own_text(status: &RawObject<'_>) -> PostText {
     let entries = entries(status);
     PostText::from_entries(TEXT_EXTRACTION, entries.iter().map(|entry| &**entry))
         .with_labels(labelled(status))
+        .with_mentions(mentions(status))
 }
 
-/// The searchable text of a boost, from that of the boosted post.
-pub(crate) fn text_of_boost(boosted: PostText) -> PostText {
-    boosted.with_labels([Condition::Is(PostTrait::Boost)])
+/// The searchable text of a boost, from that of the boosted post, all of whose labels it has.
+pub(crate) fn text_of_boost(boosted: PostText, boost: &RawObject<'_>) -> PostText {
+    let is_boost = Condition::Is(PostTrait::Boost);
+    boosted.with_labels([is_boost].into_iter().chain(by_bot(boost)))
 }
 
 /// The searchable texts of a post, with empty lines between them: see [`PostText`].

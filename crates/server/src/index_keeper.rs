@@ -2,16 +2,23 @@
 
 use std::time::Duration;
 
+use driftline_mastodon::TEXT_EXTRACTION;
 use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
-use driftline_store::{Store, StoreError, search};
+use driftline_store::{Store, StoreError, Tx, search};
 use tokio::{sync::watch, time::sleep};
 
-/// Indexes what is committed, until the stop.
+use crate::admin::index_rebuild::rebuild_portion;
+
+/// Indexes what is committed, until the stop. Documents that an earlier version of the program made are made again.
 pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
     let mut commits = store.commits();
     let mut indexing = FaultLog::default();
     loop {
-        match index_all(&store, &stop).await {
+        let written = match index_all(&store, &stop).await {
+            Ok(()) => refill(&store, &stop).await,
+            error => error,
+        };
+        match written {
             Ok(()) => {
                 if let Some(failed_ms) = indexing.succeeded(now_ms()) {
                     tracing::warn!(
@@ -47,6 +54,31 @@ pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<()
         store
             .write(search::root(), |tx| search::index_pending(tx, PART))
             .await?;
+    }
+    Ok(())
+}
+
+/// Makes all texts and documents again that an earlier extraction made. Searches do not look for what these lack until
+/// all are made.
+///
+/// # Errors
+/// [`StoreError`] if the store fails.
+pub async fn refill(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+    if store.read(search::extraction).await? >= TEXT_EXTRACTION {
+        return Ok(());
+    }
+    tracing::info!("the search index is filled again, since this version knows more about posts");
+    let mut after = None;
+    while !*stop.borrow() {
+        let portion = rebuild_portion(store, after).await?;
+        index_all(store, stop).await?;
+        after = portion.next;
+        if after.is_none() {
+            let set = |tx: &mut Tx<'_>| search::set_extraction(tx, TEXT_EXTRACTION);
+            store.write(search::root(), set).await?;
+            tracing::info!("the search index is filled");
+            return Ok(());
+        }
     }
     Ok(())
 }

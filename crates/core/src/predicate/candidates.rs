@@ -1,4 +1,6 @@
-use super::{Predicate, proposition::Term, tree::Tree};
+use std::ops::RangeInclusive;
+
+use super::{Condition, Predicate, proposition::Term, tree::Tree};
 
 /// A condition that every match of a predicate meets, without negations. An index finds the posts
 /// that meet it, and a [`Matcher`](super::Matcher) then checks each of them.
@@ -50,6 +52,25 @@ impl Candidates {
             Self::Any | Self::Term(_) => self.clone(),
             Self::All(parts) => Self::all(parts.iter().map(|part| part.only(keeps))),
             Self::AnyOf(parts) => Self::any_of(parts.iter().map(|part| part.only(keeps))),
+        }
+    }
+
+    /// Returns a range that contains the IDs of all posts that meet the condition. It may be empty.
+    pub fn ids(&self) -> RangeInclusive<u64> {
+        match self {
+            Self::Term(Term::Condition(Condition::Id(comparison))) => comparison.numbers(),
+            Self::Any | Self::Term(_) => 0..=u64::MAX,
+            Self::All(parts) => parts.iter().map(Self::ids).fold(0..=u64::MAX, |all, part| {
+                *all.start().max(part.start())..=*all.end().min(part.end())
+            }),
+            Self::AnyOf(parts) => {
+                let parts = parts.iter().map(Self::ids);
+                let parts = parts.filter(|part| !part.is_empty());
+                let hull = parts.reduce(|all, part| {
+                    *all.start().min(part.start())..=*all.end().max(part.end())
+                });
+                hull.unwrap_or(RangeInclusive::new(1, 0))
+            }
         }
     }
 

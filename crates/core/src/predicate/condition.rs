@@ -1,4 +1,4 @@
-use std::{fmt, str::FromStr};
+use std::{fmt, ops::RangeInclusive, str::FromStr};
 
 use jiff::{Timestamp, civil::Date};
 
@@ -179,23 +179,39 @@ impl Condition {
     }
 
     /// Returns the label of the posts that meet the condition, by which an index finds them: the name and
-    /// the compared form of the value, such as `tag:cats`. `None` if the condition does not
-    /// depend on a version of the post alone.
+    /// the compared form of the value, such as `tag:cats`. `None` if the condition compares numbers or times,
+    /// or depends on the viewer.
     pub fn label(&self) -> Option<String> {
         let value = match self {
+            Self::Source(_)
+            | Self::Is(PostTrait::Followed)
+            | Self::After(_)
+            | Self::Before(_)
+            | Self::During(_)
+            | Self::Id(_)
+            | Self::Count { .. } => return None,
             Self::Tag(tag) => tag.key(),
-            Self::Has(Attachment::Media | Attachment::Poll | Attachment::Cw)
-            | Self::Is(
-                PostTrait::Reply | PostTrait::Boost | PostTrait::Edited | PostTrait::Sensitive,
-            )
-            | Self::Language(_) => self.value(),
-            // A preview of a link comes later, a bot is known by its account, and the others
-            // compare numbers or depend on the viewer.
-            _ => return None,
+            _ => self.value(),
         };
         // A label is stored and looked up without the separator of labels.
         let value = value.replace(PostText::SEPARATOR, " ");
         Some(format!("{}:{value}", self.name()))
+    }
+
+    /// Returns the first version of the extraction ([`PostText::extraction`]) whose documents an index can search for
+    /// the condition. An older document may lack it.
+    pub const fn indexed_since(&self) -> i64 {
+        match self {
+            Self::Via(_)
+            | Self::Has(Attachment::Link | Attachment::Embed)
+            | Self::Is(PostTrait::Bot)
+            | Self::Mentions(_)
+            | Self::Visibility(_)
+            | Self::After(_)
+            | Self::Before(_)
+            | Self::During(_) => 3,
+            _ => 2,
+        }
     }
 
     /// Reads a condition from its name, or another name for it, and its value.
@@ -290,6 +306,23 @@ impl Comparison {
             Relation::AtMost => value <= number,
             Relation::Greater => value > number,
             Relation::AtLeast => value >= number,
+        }
+    }
+}
+
+impl Comparison {
+    /// Returns the numbers that compare so.
+    pub fn numbers(self) -> RangeInclusive<u64> {
+        let number = self.number;
+        let none = RangeInclusive::new(1, 0);
+        match self.relation {
+            Relation::Equal => number..=number,
+            Relation::Less => number.checked_sub(1).map_or(none, |last| 0..=last),
+            Relation::AtMost => 0..=number,
+            Relation::Greater => number
+                .checked_add(1)
+                .map_or(none, |first| first..=u64::MAX),
+            Relation::AtLeast => number..=u64::MAX,
         }
     }
 }

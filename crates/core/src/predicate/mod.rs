@@ -8,6 +8,7 @@
 mod candidates;
 mod canonical;
 mod condition;
+mod creation_days;
 mod facts;
 mod folding;
 mod index_form;
@@ -34,6 +35,7 @@ pub use candidates::Candidates;
 pub use condition::{
     Attachment, Comparison, Condition, ConditionError, CountKind, PostTrait, Relation, When,
 };
+pub use creation_days::CreationDays;
 pub use facts::PostFacts;
 pub use folding::{Folding, UnknownFolding};
 pub use index_form::index_form;

@@ -61,6 +61,25 @@ fn terms_without_an_index_may_be_left_out() {
 }
 
 #[test]
+fn ids_bound_the_places_of_matches() {
+    let all = 0..=u64::MAX;
+    for (text, expected) in [
+        ("cat", all.clone()),
+        ("id:7", 7..=7),
+        ("cat id:>7 id:<=9", 8..=9),
+        ("id:>=7 OR id:<3", all.clone()),
+        ("id:7 OR id:>8 id:<9 OR id:5", 5..=7),
+        ("-id:7", all),
+        ("id:<7 cat OR id:<5", 0..=6),
+    ] {
+        assert_eq!(candidates(text).ids(), expected, "{text}");
+    }
+    for text in ["id:<0", "id:>18446744073709551615", "id:>7 id:<7"] {
+        assert!(candidates(text).ids().is_empty(), "{text}");
+    }
+}
+
+#[test]
 fn whatever_matches_is_a_candidate() {
     let (mut matching, mut refused) = (0, 0);
     let mut random = Random::new(5);
@@ -74,6 +93,7 @@ fn whatever_matches_is_a_candidate() {
             if post.matches(&predicate) {
                 matching += 1;
                 assert!(is_candidate, "{predicate}: {:?}", post.post());
+                assert!(candidates.ids().contains(&post.post().id), "{predicate}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use driftline_mastodon::{TEXT_EXTRACTION, text_of_json};
 use driftline_runtime::CommandError;
 use driftline_store::{
-    Tx, instance,
+    LocalId, Store, StoreError, Tx, instance,
     text_rebuild::{count_posts, next_portion, rebuild},
 };
 
@@ -23,9 +23,18 @@ pub(super) async fn rebuild_next(
     host: &Host,
     request: RebuildIndex,
 ) -> Result<IndexPortion, CommandError> {
-    let RebuildIndex { after } = request;
-    let portion = host
-        .store
+    Ok(rebuild_portion(&host.store, request.after).await?)
+}
+
+/// Rebuilds the texts of the next posts after one.
+///
+/// # Errors
+/// [`StoreError`] if the store fails.
+pub(crate) async fn rebuild_portion(
+    store: &Store,
+    after: Option<LocalId>,
+) -> Result<IndexPortion, StoreError> {
+    let portion = store
         .read(move |tx| next_portion(tx, after, TEXT_EXTRACTION))
         .await?;
     let Some(portion) = portion else {
@@ -34,7 +43,7 @@ pub(super) async fn rebuild_next(
     let mut texts = 0;
     for (id, posts) in portion.outdated {
         let write = move |tx: &mut Tx<'_>| rebuild(tx, id, &posts, text_of_json);
-        texts += host.store.write(instance::root(id), write).await?;
+        texts += store.write(instance::root(id), write).await?;
     }
     Ok(IndexPortion {
         posts: portion.posts,

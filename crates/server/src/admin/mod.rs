@@ -11,7 +11,7 @@ mod feed;
 mod find;
 mod growth;
 mod host;
-mod index_rebuild;
+pub(crate) mod index_rebuild;
 mod instance_removal;
 mod instances;
 mod look_up_plan;

@@ -150,8 +150,8 @@ impl World {
 
 /// Gives a post what reading its JSON would give.
 pub(crate) fn read_post(post: &mut Post) {
-    post.hashes = post_hashes(post);
     post.text = text_of_json(&post.raw);
+    post.hashes = post_hashes(post);
 }
 
 /// What a poller does for one source.

@@ -80,15 +80,27 @@ pub(crate) fn add(
     let mut posts: Vec<i64> = posts.into_iter().collect();
     posts.sort_unstable();
     posts.dedup();
+    add_where(tx, instance_id, "r(post_id)", "true", &[ids.column(posts)])
+}
+
+/// Adds the posts of a batch that meet a condition. `row` names the columns of the batch, which has each `r.post_id`
+/// once, in order.
+pub(crate) fn add_where(
+    tx: &mut Tx<'_>,
+    instance_id: i64,
+    row: &str,
+    condition: &str,
+    batch: &[Column<'_>],
+) -> Result<(), DbError> {
     let now_ms = modification_now_sql(tx);
     tx.execute_many_later(
         &format!(
             "insert into index_pending (instance_id, post_id, since_ms)
-             select $1, r.post_id, {now_ms} from {{rows as r(post_id)}} where true
+             select $1, r.post_id, {now_ms} from {{rows as {row}}} where {condition}
              on conflict (instance_id, post_id) do update
              set since_ms = {{greatest}}(excluded.since_ms, index_pending.since_ms + 1)"
         ),
         &[&instance_id],
-        &[ids.column(posts)],
+        batch,
     )
 }

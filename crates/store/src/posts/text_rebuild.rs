@@ -123,7 +123,15 @@ pub fn rebuild(
             Ok((version, extract(row.str("raw")?)))
         },
     )?;
-    let texts: HashMap<(i64, i64), PostText> = texts.into_iter().collect();
+    let mut by_version: HashMap<(i64, i64), PostText> = HashMap::new();
+    for (version, text) in texts {
+        let merged = match by_version.remove(&version) {
+            Some(other) => other.with_labels_of(&text),
+            None => text,
+        };
+        by_version.insert(version, merged);
+    }
+    let texts = by_version;
     let texts: Vec<VersionText<'_>> = texts
         .iter()
         .map(|((post_id, content_hash), text)| VersionText {

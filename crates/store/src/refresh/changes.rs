@@ -10,7 +10,7 @@ use super::{
     schedule::{self, Slot},
     stored,
 };
-use crate::posts::post::PostVersion;
+use crate::posts::{post::PostVersion, post_text};
 
 /// The changes of one save or one page.
 #[derive(Default)]
@@ -68,6 +68,7 @@ impl RefreshChanges<'_> {
         now_ms: i64,
     ) -> Result<(), DbError> {
         stored::recount(tx, instance_id, &self.recounted, now_ms)?;
+        post_text::add_labels(tx, instance_id, &self.recounted)?;
         count_history::keep(tx, instance_id, &self.counts)?;
         freshness::update(tx, instance_id, &self.fresh)?;
         schedule::insert(tx, &self.slots)?;

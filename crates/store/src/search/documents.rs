@@ -2,12 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::post_text::{PostText, split};
+use driftline_core::{
+    post_text::PostText,
+    predicate::{Condition, CreationDays, Host},
+};
 use driftline_db::{Column, DbError, Root, Tx};
 use driftline_index::{Document, Term, text_terms};
 
 use super::{
-    groups::{Group, Key, groups},
+    groups::{Group, GroupPost, Key, groups},
     readers,
 };
 use crate::{
@@ -57,6 +60,29 @@ pub fn index_pending(tx: &mut Tx<'_>, limit: u32) -> Result<u32, StoreError> {
     Ok(u32::try_from(changed.len()).unwrap_or(u32::MAX))
 }
 
+/// The oldest version of the extraction of which there may be documents. Terms that came with a later version are not
+/// looked up.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn extraction(tx: &mut Tx<'_>) -> Result<i64, StoreError> {
+    Ok(
+        tx.query_one("select extraction from index_state", &[], |row| {
+            row.i64("extraction")
+        })?,
+    )
+}
+
+/// Records that the texts of all posts are of a version of the extraction, and that each post has been indexed since or
+/// waits for the index. Must be written below [`root`].
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn set_extraction(tx: &mut Tx<'_>, extraction: i64) -> Result<(), StoreError> {
+    tx.execute("update index_state set extraction = $1", &[&extraction])?;
+    Ok(())
+}
+
 fn by_instance(posts: impl Iterator<Item = Key>) -> HashMap<i64, HashSet<i64>> {
     let mut all: HashMap<i64, HashSet<i64>> = HashMap::new();
     for key in posts {
@@ -77,9 +103,11 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         for post in &group.posts {
             shared.extend(post.account_id.map(Term::author));
             shared.extend(post.author_host().map(Term::instance));
+            shared.extend(labels(post).iter().map(|label| Term::label(label)));
             for text in texts.get(&post.id).into_iter().flatten() {
                 shared.extend(text_terms(&text.joined));
-                shared.extend(split(&text.labels).map(Term::label));
+                let labels = text.labels_at(&post.origin);
+                shared.extend(labels.map(|label| Term::label(&label)));
             }
         }
         let entries = group.places.iter().filter_map(|place| place.entry.as_ref());
@@ -102,6 +130,16 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         document.terms.dedup();
     }
     Ok(documents)
+}
+
+/// The labels of a post that do not depend on its version.
+fn labels(post: &GroupPost) -> Vec<String> {
+    let via = Host::new(&post.origin).map(Condition::Via);
+    let conditions = [Condition::Visibility(post.visibility)].into_iter();
+    let labels = conditions.chain(via).filter_map(|of| of.label());
+    let created = post.created_at_ms.map(CreationDays::containing);
+    let created = created.into_iter().flat_map(CreationDays::post_labels);
+    labels.chain(created).collect()
 }
 
 /// The texts of all versions of the groups' posts that somebody may be shown, by the posts' IDs.

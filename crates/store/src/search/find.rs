@@ -1,15 +1,19 @@
 //! The timeline of the posts that match a predicate.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    ops::RangeInclusive,
+};
 
 use driftline_core::{
     names::acct::AcctKey,
-    predicate::{Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
+    predicate::{Candidates, Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
 };
 use driftline_db::{Column, Tx};
 use driftline_index::{NamedRows, TermQuery, WordTerms, plan, planned_terms};
 
 use super::{
+    documents::extraction,
     groups::{Key, groups},
     nicknames::names_with,
     readers,
@@ -31,6 +35,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Lookup {
     terms: TermQuery,
+    /// The places at which matches may stand: `id:` is compared with them.
+    ids: RangeInclusive<u64>,
 }
 
 /// Prepares the look-up of a predicate.
@@ -42,7 +48,12 @@ pub fn lookup(
     readable: &ReadableSources,
     predicate: &Predicate,
 ) -> Result<Lookup, StoreError> {
-    let candidates = predicate.candidates();
+    let mut candidates = predicate.candidates();
+    let ids = candidates.ids();
+    if !is_indexed_since(&candidates, FIRST_EXTRACTION) {
+        let extraction = extraction(tx)?;
+        candidates = candidates.only(&|term| is_known(term, extraction));
+    }
     let (mut words, mut masks, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for term in planned_terms(&candidates) {
         match term {
@@ -59,11 +70,13 @@ pub fn lookup(
     };
     Ok(Lookup {
         terms: plan(&candidates, &named),
+        ids,
     })
 }
 
 /// Returns the posts that a viewer may read and that `picks` selects, each at the viewer's place
-/// for it. The look-up must be of a predicate that each post meets which `picks` selects.
+/// for it. The look-up must be of a predicate that each post meets which `picks` selects. The ID of a post is
+/// its place.
 ///
 /// # Errors
 /// [`StoreError::IndexBehind`] if too many posts wait for the index; [`StoreError::Db`] if the
@@ -75,6 +88,13 @@ pub fn find(
     lookup: &Lookup,
     picks: Picks<'_>,
 ) -> Result<Stretch, StoreError> {
+    if lookup.ids.is_empty() {
+        return Ok(Stretch {
+            posts: Vec::new(),
+            rest: None,
+        });
+    }
+    let range = &within(range, &lookup.ids);
     let bound = Bound::read(tx)?;
     let readers = readers::query(readable);
     // What the index reads meanwhile is in one of both, since this is read first.
@@ -85,6 +105,30 @@ pub fn find(
         waiting: &waiting,
     };
     timeline::found(tx, range, bound, readable, &places, picks)
+}
+
+/// True if documents of a version of the extraction have all terms of a condition.
+fn is_indexed_since(candidates: &Candidates, extraction: i64) -> bool {
+    let terms = planned_terms(candidates);
+    terms.iter().all(|term| is_known(term, extraction))
+}
+
+fn is_known(term: &Term, extraction: i64) -> bool {
+    match term {
+        Term::Condition(condition) => condition.indexed_since() <= extraction,
+        _ => true,
+    }
+}
+
+/// The part of a range with these places.
+fn within(range: &Range, ids: &RangeInclusive<u64>) -> Range {
+    let since = ids.start().checked_sub(1).map(LocalId::new);
+    let max = ids.end().checked_add(1).map(LocalId::new);
+    Range {
+        since: range.since.max(since),
+        max: range.max.into_iter().chain(max).min(),
+        ..*range
+    }
 }
 
 /// Returns the place up to which all posts are visible. Posts that are stored later stand above
@@ -250,6 +294,8 @@ fn waiting_places(tx: &mut Tx<'_>, readers: &TermQuery) -> Result<Vec<Place>, St
     Ok(places)
 }
 
+/// The oldest version of the extraction of which a store may have documents.
+const FIRST_EXTRACTION: i64 = 2;
 /// The number of posts without documents that a search reads.
 const MAX_WAITING: u32 = 20_000;
 /// The number of words that are compared with nicknames.

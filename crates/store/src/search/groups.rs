@@ -3,7 +3,10 @@
 //! A post may be shown at the place of a copy that was deleted, with the content of another copy. So
 //! the index knows all places of a group of copies by the terms of all of them.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
 
 use driftline_core::{
     names::{acct::AcctKey, object_uri::UriKey},
@@ -34,7 +37,10 @@ pub(super) struct GroupPost {
     pub(super) author: Option<AcctKey>,
     pub(super) author_id: Option<i64>,
     pub(super) is_alive: bool,
-    narrowness: i64,
+    pub(super) visibility: Visibility,
+    pub(super) created_at_ms: Option<i64>,
+    /// The origin of the instance.
+    pub(super) origin: Arc<str>,
     is_claimed: bool,
     returns: i64,
     /// The place in the world's public timeline, if the post is or was listed there.
@@ -99,9 +105,9 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
         return Ok(Vec::new());
     }
     let instances = instance::all(tx)?;
-    let origins: HashMap<i64, String> = instances
+    let origins: HashMap<i64, Arc<str>> = instances
         .into_iter()
-        .map(|instance| (sql(instance.id), instance.origin))
+        .map(|instance| (sql(instance.id), instance.origin.into()))
         .collect();
     let mut found = read(tx, posts, &origins)?;
     if origins.len() > 1 {
@@ -160,7 +166,7 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
             instance_id: post.instance_id,
             entry: Some(GroupEntry {
                 source_id: entry.source_id,
-                narrowness: entry.visibility.max(post.narrowness),
+                narrowness: entry.visibility.max(post.visibility.narrowness()),
                 is_claimed: post.is_claimed,
             }),
         };
@@ -172,14 +178,14 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
 fn read(
     tx: &mut Tx<'_>,
     posts: &[Key],
-    origins: &HashMap<i64, String>,
+    origins: &HashMap<i64, Arc<str>>,
 ) -> Result<Vec<GroupPost>, DbError> {
     if posts.is_empty() {
         return Ok(Vec::new());
     }
     tx.query(
         "select p.id, p.instance_id, p.uri, p.deleted_at_ms, p.visibility, p.listed, p.in_public, p.claimed,
-             p.returns, coalesce(p.public_id, p.id) as listed_id, a.acct, a.acct_id, p.account_id
+             p.returns, p.created_at_ms, coalesce(p.public_id, p.id) as listed_id, a.acct, a.acct_id, p.account_id
          from post p left join account a on a.id = p.account_id and a.instance_id = p.instance_id
          where p.id {in $1} and p.instance_id {in $2}",
         &[
@@ -190,16 +196,16 @@ fn read(
     )
 }
 
-fn from_row(row: &Row<'_>, origins: &HashMap<i64, String>) -> Result<GroupPost, DbError> {
+fn from_row(row: &Row<'_>, origins: &HashMap<i64, Arc<str>>) -> Result<GroupPost, DbError> {
     let instance_id = row.i64("instance_id")?;
     let visibility = Visibility::named_or_narrowest(row.str("visibility")?);
     let is_alive = row.opt_i64("deleted_at_ms")?.is_none();
     let is_public = row.bool("in_public")? && visibility == Visibility::Public;
     let has_public_place = row.bool("listed")? || !is_alive && is_public;
     let uri = row.opt_text("uri")?;
+    let origin = origins.get(&instance_id).cloned().unwrap_or_default();
     let acct = row.opt_text("acct")?;
-    let acct = acct.zip(origins.get(&instance_id));
-    let acct = acct.and_then(|(acct, origin)| AcctKey::new(&acct, origin));
+    let acct = acct.and_then(|acct| AcctKey::new(&acct, &origin));
     Ok(GroupPost {
         id: row.i64("id")?,
         instance_id,
@@ -207,7 +213,9 @@ fn from_row(row: &Row<'_>, origins: &HashMap<i64, String>) -> Result<GroupPost, 
         author: acct,
         author_id: row.opt_i64("acct_id")?,
         is_alive,
-        narrowness: visibility.narrowness(),
+        visibility,
+        created_at_ms: row.opt_i64("created_at_ms")?,
+        origin,
         is_claimed: row.bool("claimed")?,
         returns: row.i64("returns")?,
         public_place: match has_public_place {

@@ -11,7 +11,7 @@ mod nicknames;
 mod readers;
 mod sources;
 
-pub use documents::{index_pending, root};
+pub use documents::{extraction, index_pending, root, set_extraction};
 pub use features::{PostFeatures, features, new_posts};
 pub use find::{Lookup, end, explain, find, lookup, pending};
 pub use nicknames::nicknames;

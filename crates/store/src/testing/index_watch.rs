@@ -77,7 +77,7 @@ fn raw(id: u64) -> i64 {
 }
 
 /// The columns that matter of each table, as texts after the instance and the post.
-const TABLES: [(&str, &str); 3] = [
+const TABLES: [(&str, &str); 4] = [
     (
         "instance_id, id, cast(content_hash as text), cast(content_scope as text), cast(in_public as text),
          cast(listed as text), cast(public_id as text), cast(deleted_at_ms is null as text), visibility",
@@ -90,6 +90,10 @@ const TABLES: [(&str, &str); 3] = [
     (
         "instance_id, post_id, cast(source_id as text), cast(id as text)",
         "entry",
+    ),
+    (
+        "instance_id, post_id, cast(content_hash as text), labels",
+        "post_text",
     ),
 ];
 const PORTION: u32 = 1_000;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use driftline_core::post_text::PostText;
+use driftline_core::post_text::{PostText, split};
 
 use crate::{Store, StoreError, Tx, posts::post_text};
 
 /// Checks that exactly the shown versions of posts have texts, and that each text is the one that
-/// `extract` makes of the version's JSON. Returns the number of texts.
+/// `extract` makes of the version's JSON, and may have more labels. Returns the number of texts.
 ///
 /// # Panics
 /// If a text is missing, is too many, or differs.
@@ -15,10 +15,28 @@ pub fn check_post_texts(store: &Store, extract: fn(&str) -> PostText) -> usize {
     let (expected, stored) = store
         .read_blocking(move |tx| Ok::<_, StoreError>((expected(tx, extract)?, stored(tx)?)))
         .expect("a read");
+    let without_labels = |texts: &BTreeMap<Key, PostText>| -> BTreeMap<Key, PostText> {
+        let texts = texts.iter().map(|(key, text)| {
+            let labels = String::new();
+            let text = text.clone();
+            (*key, PostText { labels, ..text })
+        });
+        texts.collect()
+    };
     assert_eq!(
-        stored, expected,
+        without_labels(&stored),
+        without_labels(&expected),
         "the texts that are stored, and those of the versions"
     );
+    for (key, text) in &expected {
+        let known: Vec<&str> = split(&stored[key].labels).collect();
+        for label in split(&text.labels) {
+            assert!(
+                known.contains(&label),
+                "the text of {key:?} lacks {label:?}: {known:?}"
+            );
+        }
+    }
     stored.len()
 }
 
@@ -38,11 +56,19 @@ fn expected(
             Ok((key, extract(row.str("raw")?)))
         },
     )?;
-    let mut expected = BTreeMap::new();
+    let mut expected: BTreeMap<Key, PostText> = BTreeMap::new();
     for (key, text) in versions {
-        if let Some(other) = expected.insert(key, text.clone()) {
-            assert_eq!(other, text, "versions with one hash have one text: {key:?}");
-        }
+        let merged = match expected.remove(&key) {
+            Some(other) => {
+                assert_eq!(
+                    other.joined, text.joined,
+                    "versions with one hash have one text: {key:?}"
+                );
+                text.with_labels_of(&other)
+            }
+            None => text,
+        };
+        expected.insert(key, merged);
     }
     Ok(expected)
 }

@@ -118,6 +118,7 @@ struct View {
 
 struct Facts {
     stated: StatedFacts,
+    via: String,
     nicknames: Vec<String>,
     sources: Vec<String>,
 }
@@ -139,8 +140,10 @@ impl View {
         let mut sources = search::sources(tx, &shown, &readable)?;
         let facts = shown.iter().map(|post| {
             let nicknames = post.account.and_then(|author| nicknames.get(&author));
+            let origin = &origins[&post.instance];
             let facts = Facts {
-                stated: StatedFacts::read(&post.raw, &origins[&post.instance]),
+                stated: StatedFacts::read(&post.raw, origin),
+                via: origin.replace("https://", ""),
                 nicknames: nicknames.cloned().unwrap_or_default(),
                 sources: sources.remove(&post.id).unwrap_or_default(),
             };
@@ -159,6 +162,7 @@ impl View {
     fn matches(&self, matcher: &Matcher, post: &TimelinePost) -> bool {
         let Facts {
             stated,
+            via,
             nicknames,
             sources,
         } = &self.facts[&post.id];
@@ -169,7 +173,10 @@ impl View {
             traits: &stated.traits,
             language: stated.language.as_deref(),
             tags: &borrowed(&stated.tags),
+            via: &[via],
+            mentions: &borrowed(&stated.mentions),
             visibility: post.visibility,
+            created_at_ms: post.created_at_ms,
             ..PostFacts::bare(post.id.raw(), &stated.author)
         })
     }
@@ -195,7 +202,12 @@ fn searches(draw: &mut Draw, known: &Known, corpus: usize, views: &[Arc<View>]) 
         viewer: None,
     };
     let texts = known.texts();
-    let values = known.values();
+    let mut values = known.values();
+    for sign in ["", "<", "<=", ">", ">="] {
+        let view = draw.one(views);
+        let id = draw.one(&view.shown).id;
+        values.push(Fact::new("id", &format!("{sign}{id}")));
+    }
     let sources = values.iter().filter(|Fact(field, _)| *field == "source");
     let sources = sources.map(|Fact(field, name)| Query::Term(field, name.clone()));
     let of_corpus = Query::Joined("OR", sources.collect());
@@ -203,7 +215,7 @@ fn searches(draw: &mut Draw, known: &Known, corpus: usize, views: &[Arc<View>]) 
         let posts = view
             .shown
             .iter()
-            .map(|post| known.as_shown(&post.upstream_id, view.viewer));
+            .map(|post| known.as_shown(post, view.viewer));
         posts.collect::<Vec<_>>()
     });
     let posts: Vec<_> = posts.collect();

@@ -22,12 +22,16 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{
     refresh::{MINUTE_MS, Workers, found, liked},
-    world::{ANN, BOB, START_MS, World, on_both, owned_name, post, posts, read, write},
+    world::{
+        ANN, BOB, START_MS, World, hashed, on_both, owned_name, post, posts, read, write,
+    },
 };
 
 on_both!(
     a_text_ends_with_the_last_version_that_has_it,
     counts_are_no_news_for_the_index,
+    labels_that_change_without_an_edit_are_news_for_the_index,
+    a_text_of_two_scopes_has_the_labels_of_both,
     a_change_that_the_index_has_not_read_is_not_forgotten,
     texts_that_lack_or_are_old_are_made_again,
     a_rebuild_goes_on_where_it_was_cut_short,
@@ -112,6 +116,81 @@ fn counts_are_no_news_for_the_index(store: &Store) {
         now_ms + 60 * MINUTE_MS,
     );
     assert_eq!(watch.check(store), 1);
+}
+
+/// A post with a tag.
+fn tagged(id: u64, tag: &str) -> Post {
+    with_members(id, &format!(r#""tags":[{{"name":"{tag}"}}]"#))
+}
+
+fn with_members(id: u64, members: &str) -> Post {
+    let mut shown = post(id, "text");
+    shown.raw = shown.raw.replacen('{', &format!("{{{members},"), 1);
+    hashed(shown)
+}
+
+/// The labels of all texts, in order.
+fn labels(store: &Store) -> Vec<String> {
+    let mut labels = read(store, |tx| {
+        let query = "select labels from post_text";
+        Ok(tx.query(query, &[], |row| row.text("labels"))?)
+    });
+    labels.sort_unstable();
+    labels
+        .iter()
+        .map(|labels| labels.replace('\u{1f}', " "))
+        .collect()
+}
+
+fn labels_that_change_without_an_edit_are_news_for_the_index(store: &Store) {
+    let mut world = World::readable(store, "home");
+    world.poll(vec![tagged(2, "two"), tagged(1, "one")]);
+    let mut watch = IndexWatch::default();
+    assert_eq!(watch.check(store), 2);
+    let workers = Workers::of(&world);
+    let found = |id, tag| (id, LookupAnswer::Found(Box::new(tagged(id, tag))));
+    let now_ms = START_MS + 4 * MINUTE_MS;
+    workers.refresh(&[found(1, "uno"), found(2, "two")], now_ms);
+    assert_eq!(watch.check(store), 1);
+    assert_eq!(labels(store), ["tag:two", "tag:uno tag:one"]);
+    // A page shows them again.
+    world.now_ms = now_ms + 4 * MINUTE_MS;
+    world.poll(vec![tagged(2, "dos"), tagged(1, "one")]);
+    assert_eq!(watch.check(store), 1);
+    let all = ["tag:dos tag:two", "tag:uno tag:one"];
+    assert_eq!(labels(store), all);
+    world.now_ms += 4 * MINUTE_MS;
+    world.poll(vec![tagged(2, "two"), tagged(1, "uno")]);
+    assert_eq!(watch.check(store), 0);
+    assert_eq!(labels(store), all);
+    // An edit begins with its own labels.
+    world.now_ms += 4 * MINUTE_MS;
+    let edited = Post {
+        edited_at_ms: Some(world.now_ms),
+        ..tagged(1, "eins")
+    };
+    world.poll(vec![tagged(2, "two"), hashed(edited)]);
+    assert_eq!(labels(store), ["tag:dos tag:two", "tag:eins"]);
+}
+
+fn a_text_of_two_scopes_has_the_labels_of_both(store: &Store) {
+    let mut world = World::readable(store, "home");
+    let mut ann = add(
+        store,
+        "anns",
+        Owner::Account(ANN),
+        Audience::Private,
+        "https://sim.example",
+    );
+    let quote = r#""quote":{"quoted_status":{"id":"9","content":"x"}},"tags":[{"name":"hers"}]"#;
+    world.poll(vec![tagged(1, "everybodys")]);
+    ann.poll(vec![with_members(1, quote)]);
+    assert_eq!(labels(store), ["tag:hers tag:everybodys"]);
+    write(store, Root::none(), |tx| {
+        Ok(tx.execute("update post_text set extraction = 0, labels = ''", &[])?)
+    });
+    rebuild(store, 9);
+    assert_eq!(labels(store), ["tag:everybodys tag:hers"]);
 }
 
 fn a_change_that_the_index_has_not_read_is_not_forgotten(store: &Store) {

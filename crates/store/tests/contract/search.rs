@@ -6,14 +6,15 @@ use std::collections::HashSet;
 use driftline_core::{
     answer::LookUp,
     names::audience::Audience,
-    post::Post,
+    post::{Post, Visibility},
     predicate::{Matcher, NameContext, PostFacts, Predicate},
     upstream_id::UpstreamId,
 };
-use driftline_mastodon::StatedFacts;
+use driftline_mastodon::{StatedFacts, TEXT_EXTRACTION, parse_time_ms, text_of_json};
 use driftline_store::{
-    LocalId, Owner, Store, search,
+    LocalId, Owner, Store, instance, search,
     source::LastPosts,
+    text_rebuild,
     timeline::{Range, Stretch, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
@@ -34,6 +35,7 @@ on_both!(
     a_nickname_from_one_instance_finds_the_posts_from_all,
     pages_up_and_down_lose_and_repeat_nothing,
     labels_and_sources_are_looked_up,
+    what_older_documents_may_lack_is_not_looked_up,
     posts_of_many_authors_are_found_below_many_others,
 );
 
@@ -73,7 +75,15 @@ fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch 
                 language: stated.language.as_deref(),
                 attachments: &stated.attachments,
                 traits: &stated.traits,
-                ..PostFacts::bare(1, "ann@sim.example")
+                mentions: &stated
+                    .mentions
+                    .iter()
+                    .map(String::as_str)
+                    .collect::<Vec<_>>(),
+                via: &["sim.example"],
+                visibility: post.visibility,
+                created_at_ms: post.created_at_ms,
+                ..PostFacts::bare(post.id.raw(), "ann@sim.example")
             })
         };
         let lookup = search::lookup(tx, &readable, &predicate)?;
@@ -380,6 +390,11 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         shown.raw = json.to_string();
         shown
     };
+    let created = |time: &str, visibility, shown| Post {
+        created_at_ms: parse_time_ms(time),
+        visibility,
+        ..shown
+    };
     let mut home = World::readable(store, "home");
     let mut other = World::readable(store, "other");
     let cats = labelled(
@@ -387,13 +402,18 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         json!({ "tags": [{ "name": "Cats" }, { "name": "ネコ" }], "language": "en" }),
     );
     home.poll(vec![
-        labelled(4, json!({ "tags": [{ "name": "cat" }], "language": "JA", "in_reply_to_id": "3" })),
+        labelled(4, json!({ "tags": [{ "name": "cat" }], "language": "JA", "in_reply_to_id": "3",
+            "mentions": [{ "acct": "Bob" }, { "acct": "eve@e.example" }] })),
         cats.clone(),
-        labelled(2, json!({ "media_attachments": [{ "id": "1" }], "language": "ja", "sensitive": true })),
+        created("2025-12-31T23:00:00Z", Visibility::Unlisted, labelled(2, json!({
+            "media_attachments": [{ "id": "1" }], "language": "ja", "sensitive": true,
+            "card": { "url": "https://a.example/", "html": "<iframe>" }, "account": { "acct": "x", "bot": true } }))),
         labelled(1, json!({ "poll": { "options": [] }, "spoiler_text": "x", "edited_at": "2026-01-01T00:00:00Z" })),
     ]);
-    other.poll(vec![labelled(5, json!({})), cats]);
-    let queries: [(&str, &[&str]); 12] = [
+    let card = json!({ "card": { "url": "https://a.example/" } });
+    let late = created("2031-05-05T00:00:00Z", Visibility::Public, labelled(5, card));
+    other.poll(vec![late, cats]);
+    let queries: [(&str, &[&str]); 25] = [
         ("#cats", &["3"]),
         ("tag:CATS OR tag:cat", &["4", "3"]),
         ("#ネコ lang:en", &["3"]),
@@ -406,6 +426,19 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         ("source:other", &["5", "3"]),
         ("source:home #cats", &["3"]),
         ("source:nobodys", &[]),
+        ("mentions:bob@sim.example", &["4"]),
+        ("mentions:EVE@e.example OR mentions:nobody@e.example", &["4"]),
+        ("has:link", &["5", "2"]),
+        ("has:embed", &["2"]),
+        ("is:bot", &["2"]),
+        ("visibility:unlisted", &["2"]),
+        ("via:sim.example visibility:public has:link", &["5"]),
+        ("via:other.example", &[]),
+        ("before:2026-01-01", &["2"]),
+        ("during:2025-12-31 -#none", &["2"]),
+        ("after:2030-01-01", &["5"]),
+        ("after:2031-05-03T10:00Z before:2031-05-05T08:00+09:00", &[]),
+        ("after:2025-12-31T23:00Z before:2025-12-31", &[]),
     ];
     let checked = |(query, expected): (&str, &[&str])| {
         if !query.contains("source:") {
@@ -418,6 +451,45 @@ fn labels_and_sources_are_looked_up(store: &Store) {
     for (query, expected) in queries {
         assert_eq!(candidates(store, query), expected, "{query}");
     }
+}
+
+/// Documents of extraction 2 had no labels of links.
+fn what_older_documents_may_lack_is_not_looked_up(store: &Store) {
+    assert_eq!(read(store, search::extraction), TEXT_EXTRACTION);
+    let mut world = World::readable(store, "home");
+    let mut linked = text(2, "a cat");
+    linked.raw = linked
+        .raw
+        .replacen('{', r#"{"card":{"url":"https://a.example/"},"#, 1);
+    world.poll(vec![text(3, "a cat"), linked, text(1, "a dog")]);
+    write(store, search::root(), |tx| {
+        tx.execute("update post_text set extraction = 2, labels = ''", &[])?;
+        search::set_extraction(tx, 2)
+    });
+    while index(store, 100) > 0 {}
+    assert_eq!(found(store, "has:link"), ["2"]);
+    assert_eq!(candidates(store, "has:link"), ["3", "2", "1"]);
+    assert_eq!(candidates(store, "cat has:link"), ["3", "2"]);
+    assert_eq!(
+        candidates(store, "cat OR after:2026-01-01"),
+        ["3", "2", "1"]
+    );
+    let portion = read(store, |tx| {
+        text_rebuild::next_portion(tx, None, TEXT_EXTRACTION)
+    });
+    for (id, posts) in portion.expect("posts").outdated {
+        write(store, instance::root(id), move |tx| {
+            text_rebuild::rebuild(tx, id, &posts, text_of_json)
+        });
+    }
+    write(store, search::root(), |tx| {
+        search::set_extraction(tx, TEXT_EXTRACTION)
+    });
+    for _ in 0..2 {
+        assert_eq!(found(store, "has:link"), ["2"]);
+        index(store, 100);
+    }
+    assert_eq!(candidates(store, "has:link"), ["2"]);
 }
 
 /// PostgreSQL walks 2,000 places without a match before it asks its index, which finds many authors one by one.

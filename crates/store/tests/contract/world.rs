@@ -157,6 +157,6 @@ pub(crate) fn hashed(mut post: Post) -> Post {
 }
 
 fn read_post(post: &mut Post) {
-    post.hashes = post_hashes(post);
     post.text = text_of_json(&post.raw);
+    post.hashes = post_hashes(post);
 }

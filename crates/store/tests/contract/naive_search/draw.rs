@@ -34,15 +34,25 @@ pub(crate) const ALPHABETS: [&str; 20] = [
 const CHARACTERS: &str = "%|_|\"|\\|'|*|\0|\u{1f}|\u{301}|\u{3099}| |OR|:|-";
 const TAGS: &str = "cats|Cats|ＣＡＴＳ|猫|ネコ|ねこ|a\u{1f}b";
 const LANGUAGES: &str = "en|ja|JA|zh-TW";
-/// The values that queries have of each operator, other than authors and sources.
-const VALUES: [(&str, &str); 7] = [
+const MENTIONS: &str = "bob|Bob|n0x0|eve@Remote.example|bob@sim.example|a\u{1f}b";
+const TIMES: &str = "1969-12-31T23:59:59Z|2019-12-31T23:59:59Z|2025-12-31T23:59:59Z|2026-01-01T00:00:00Z|\
+    2026-01-31T18:00:00Z|2026-02-01T00:00:00Z|2026-03-14T15:09:26Z|2031-05-05T05:05:05Z|2150-06-01T00:00:00Z";
+const DATES: &str = "1969-12-31|2019-12-31|2020-01-01|2025-12-31|2026-01-01|2026-01-31|2026-02-01|2031-01-01|2150-01-01";
+/// The values that queries have of each operator, other than authors, sources and IDs.
+const VALUES: [(&str, &str); 13] = [
     ("tag", TAGS),
     ("tag", "#cats|none"),
     ("lang", "en|JA|zh-tw|ja|ko"),
-    ("has", "media|poll|cw|link|embed|media"),
+    ("has", "media|poll|cw|link|embed|link"),
     ("is", "reply|edited|sensitive|boost|bot|reply"),
     ("instance", "sim.example|Remote.example|other.example"),
     ("visibility", "public|unlisted|private"),
+    ("mentions", "bob@sim.example|Bob@remote.example|n0x0@sim.example|eve@remote.example|bob@other.example|a\u{1f}b@sim.example"),
+    ("via", "sim.example|Other.example|remote.example"),
+    ("after", DATES),
+    ("before", DATES),
+    ("during", DATES),
+    ("after", TIMES),
 ];
 
 pub(crate) struct Draw(pub(crate) ChaCha8Rng);
@@ -56,6 +66,10 @@ pub(crate) struct Draft {
     texts: [Option<Vec<String>>; 4],
     tags: Vec<String>,
     language: Option<String>,
+    /// The mentioned accounts, as their server names them.
+    mentions: Vec<String>,
+    /// The time of creation.
+    pub(crate) created: Option<String>,
     /// The values of `is:` and `has:`, other than those that follow from the texts.
     flags: Vec<(&'static str, &'static str)>,
 }
@@ -77,6 +91,11 @@ impl Draft {
         let html = first(1).unwrap_or_default().replace('&', "&amp;");
         let html = html.replace('<', "&lt;").replace('>', "&gt;");
         let has = |flag| self.flags.contains(&flag);
+        let has_card = has(("has", "link")) || has(("has", "embed"));
+        let card = json!({
+            "url": if has(("has", "link")) { "https://a.example/" } else { "" },
+            "html": has(("has", "embed")).then_some("<iframe>"),
+        });
         json!({
             "id": id, "account": account, "content": format!("<p>{html}</p>"), "language": self.language,
             "spoiler_text": first(0), "sensitive": has(("is", "sensitive")),
@@ -85,7 +104,8 @@ impl Draft {
             "poll": self.texts[2].as_ref().map(|_| json!({ "options": list(2, "title") })),
             "media_attachments": list(3, "description"),
             "tags": self.tags.iter().map(|name| json!({ "name": name })).collect::<Vec<_>>(),
-            "card": has(("has", "link")).then(|| json!({ "url": "https://a.example/" })),
+            "mentions": self.mentions.iter().map(|acct| json!({ "acct": acct })).collect::<Vec<_>>(),
+            "card": has_card.then_some(card),
         })
     }
 
@@ -99,7 +119,13 @@ impl Draft {
         entries.map(|text| text.replace('\u{1f}', " ")).collect()
     }
 
-    pub(crate) fn facts(&self) -> Vec<Fact> {
+    /// What a post has that the server with this host shows.
+    pub(crate) fn facts(&self, host: &str) -> Vec<Fact> {
+        let mentions = self.mentions.iter().map(|acct| match acct.contains('@') {
+            true => acct.clone(),
+            false => format!("{acct}@{host}"),
+        });
+        let mentions = mentions.map(|acct| Fact::new("mentions", &acct));
         let has_text = |at: usize| self.texts[at].iter().flatten().any(|text| !text.is_empty());
         let has_media = self.texts[3].iter().flatten().next().is_some();
         let present = [
@@ -119,7 +145,9 @@ impl Draft {
         facts
             .chain(tags)
             .chain(language)
+            .chain([("via", host)])
             .map(|(field, value)| Fact::new(field, value))
+            .chain(mentions)
             .collect()
     }
 }
@@ -129,7 +157,7 @@ impl Draw {
         self.0.random_ratio(percent, 100)
     }
 
-    fn one<T: Clone>(&mut self, all: &[T]) -> T {
+    pub(crate) fn one<T: Clone>(&mut self, all: &[T]) -> T {
         all.choose(&mut self.0).expect("one").clone()
     }
 
@@ -155,7 +183,12 @@ impl Draw {
                 .collect();
             self.is(percent).then_some(texts)
         });
-        let flags = [("is", "reply"), ("is", "sensitive"), ("has", "link")];
+        let flags = [
+            ("is", "reply"),
+            ("is", "sensitive"),
+            ("has", "link"),
+            ("has", "embed"),
+        ];
         let visibilities = [
             Visibility::Public,
             Visibility::Public,
@@ -170,16 +203,21 @@ impl Draw {
                 .map(|_| self.part(TAGS))
                 .collect(),
             language: self.is(70).then(|| self.part(LANGUAGES)),
+            mentions: (0..self.0.random_range(0..3))
+                .map(|_| self.part(MENTIONS))
+                .collect(),
+            created: self.is(90).then(|| self.part(TIMES)),
             flags: flags.into_iter().filter(|_| self.is(25)).collect(),
         }
     }
 
-    /// Draws other texts. The index learns of tags, languages and replies with a post's first version.
+    /// Draws other texts, tags and so on.
     pub(crate) fn edited(&mut self, corpus: usize, draft: &Draft) -> Draft {
-        let texts = self.draft(corpus).texts;
         let mut edited = Draft {
-            texts,
-            ..draft.clone()
+            author: draft.author,
+            visibility: draft.visibility,
+            created: draft.created.clone(),
+            ..self.draft(corpus)
         };
         edited.flags.push(("is", "edited"));
         edited
@@ -212,12 +250,9 @@ impl Draw {
     }
 
     fn term(&mut self, values: &[Fact]) -> Query {
-        let (field, value) = match self.0.random_range(0..9) {
-            at @ 0..7 => {
-                let (field, values) = VALUES[at];
-                (field, self.part(values))
-            }
-            _ => {
+        let (field, value) = match VALUES.get(self.0.random_range(0..VALUES.len() + 3)) {
+            Some((field, values)) => (*field, self.part(values)),
+            None => {
                 let Fact(field, value) = self.one(values);
                 (field, value)
             }

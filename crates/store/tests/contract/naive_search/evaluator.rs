@@ -35,8 +35,11 @@ pub(crate) struct Forms([String; 3]);
 /// A post as one viewer is shown it.
 #[derive(Clone, Debug)]
 pub(crate) struct NaivePost {
+    pub(crate) id: u64,
     pub(crate) entries: Vec<Forms>,
     pub(crate) facts: HashSet<Fact>,
+    /// The time of creation, as `2026-01-31T18:00:00Z`.
+    pub(crate) created: Option<String>,
 }
 
 impl NaivePost {
@@ -44,6 +47,18 @@ impl NaivePost {
     pub(crate) fn matches(&self, query: &Query, folding: usize) -> bool {
         let is_boost = self.facts.contains(&Fact::new("is", "boost"));
         (!is_boost || query.has_boosts()) && self.holds(query, folding)
+    }
+
+    fn has_id(&self, value: &str) -> bool {
+        let number = value.trim_start_matches(['<', '>', '=']);
+        let number: u64 = number.parse().expect("a number");
+        match &value[..value.len() - number.to_string().len()] {
+            ">" => self.id > number,
+            ">=" => self.id >= number,
+            "<" => self.id < number,
+            "<=" => self.id <= number,
+            _ => self.id == number,
+        }
     }
 
     fn holds(&self, query: &Query, folding: usize) -> bool {
@@ -57,6 +72,16 @@ impl NaivePost {
                 self.entries.iter().any(|Forms(entry)| match matching {
                     Matching::Whole => contains_whole(&entry[form], &word[form]),
                     _ => entry[form].contains(&word[form]),
+                })
+            }
+            Query::Term("id", value) => self.has_id(value),
+            Query::Term(field @ ("after" | "before" | "during"), value) => {
+                // Texts of one length are in the order of their times.
+                let created = self.created.as_deref().map(|of| &of[..value.len()]);
+                created.is_some_and(|created| match *field {
+                    "after" => created > &**value,
+                    "before" => created < &**value,
+                    _ => created == value,
                 })
             }
             Query::Term(field, value) => self.facts.contains(&Fact::new(field, value)),

@@ -10,7 +10,11 @@ use driftline_core::{
     names::audience::Audience,
     post::{Author, Post, Visibility},
 };
-use driftline_store::{Owner, SourceId, Store, timeline::Viewer};
+use driftline_mastodon::parse_time_ms;
+use driftline_store::{
+    Owner, SourceId, Store,
+    timeline::{TimelinePost, Viewer},
+};
 use rand::RngExt as _;
 use serde_json::json;
 
@@ -40,6 +44,8 @@ pub(crate) struct Known {
 struct KnownPost {
     draft: Draft,
     uri: String,
+    /// The host of the server that shows it.
+    via: &'static str,
     is_boost: bool,
 }
 
@@ -160,9 +166,11 @@ impl Known {
                 .insert((source, draft.author), nickname.clone());
             self.holders.entry(uri.clone()).or_default().insert(source);
             let (draft, uri, is_boost) = (draft.clone(), uri.clone(), boost_of.is_some());
+            let origin = ORIGINS[instance(self.corpus, source)];
             let known = KnownPost {
                 draft,
                 uri,
+                via: origin.split_once("://").expect("an origin").1,
                 is_boost,
             };
             self.posts.insert(upstream_id.clone(), known);
@@ -179,18 +187,20 @@ impl Known {
             author,
             raw: raw.to_string(),
             visibility: draft.visibility,
+            created_at_ms: draft.created.as_deref().and_then(parse_time_ms),
             boost_of,
             ..post(upstream_id, "")
         })
     }
 
     /// A post as a viewer may know it.
-    pub(crate) fn as_shown(&self, upstream_id: &str, viewer: Viewer) -> NaivePost {
+    pub(crate) fn as_shown(&self, post: &TimelinePost, viewer: Viewer) -> NaivePost {
         let KnownPost {
             draft,
             uri,
+            via,
             is_boost,
-        } = &self.posts[upstream_id];
+        } = &self.posts[&post.upstream_id];
         let author = acct(self.corpus, draft.author);
         let host = author.split_once('@').expect("a host").1;
         let own = [
@@ -211,8 +221,10 @@ impl Known {
         let nicknames = nicknames.map(|(_, nickname)| nickname.clone());
         let entries = draft.entries().into_iter().chain(nicknames);
         NaivePost {
+            id: post.id.raw(),
+            created: draft.created.clone(),
             entries: entries.map(|entry| Forms::new(&entry)).collect(),
-            facts: own.chain(sources).chain(draft.facts()).collect(),
+            facts: own.chain(sources).chain(draft.facts(via)).collect(),
         }
     }
 
