@@ -2,16 +2,16 @@
 
 use std::time::Duration;
 
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
-use driftline_store::{Store, StoreError, search};
+use driftline_runtime::{FaultLog, IndexBacklog, Weight, now_ms, show_ms, steady_ms};
+use driftline_store::{Store, StoreError, Tx, search};
 use tokio::{sync::watch, time::sleep};
 
-/// Indexes what is committed, until the stop.
-pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
+/// Indexes what is committed, until the stop, and reports how many posts wait.
+pub async fn keep_indexed(store: Store, backlog: IndexBacklog, mut stop: watch::Receiver<bool>) {
     let mut commits = store.commits();
     let mut indexing = FaultLog::default();
     loop {
-        match index_all(&store, &stop).await {
+        match index_all(&store, &backlog, &stop).await {
             Ok(()) => {
                 if let Some(failed_ms) = indexing.succeeded(now_ms()) {
                     tracing::warn!(
@@ -21,6 +21,7 @@ pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
                 }
             }
             Err(error) => {
+                backlog.report_failure();
                 if indexing.failed(Weight::Lasting, now_ms()) {
                     tracing::warn!(%error, "the search index cannot be written; searches read the posts that wait for it");
                 }
@@ -42,8 +43,18 @@ pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
 ///
 /// # Errors
 /// [`StoreError`] if the store fails.
-pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
-    while !*stop.borrow() && store.read(|tx| search::pending(tx, 1)).await? > 0 {
+pub async fn index_all(
+    store: &Store,
+    backlog: &IndexBacklog,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), StoreError> {
+    while !*stop.borrow() {
+        let count = |tx: &mut Tx<'_>| search::pending(tx, IndexBacklog::COUNTED);
+        let waiting = store.read(count).await?;
+        backlog.report(waiting, steady_ms());
+        if waiting == 0 {
+            break;
+        }
         store
             .write(search::root(), |tx| search::index_pending(tx, PART))
             .await?;

@@ -8,7 +8,7 @@ use driftline_core::{
     social::AccountName,
 };
 use driftline_mastodon::StatedFacts;
-use driftline_runtime::{CommandError, now_ms};
+use driftline_runtime::{CommandError, IndexBacklog, now_ms};
 use driftline_store::{
     InstanceId, StoreError, instance, search,
     timeline::{Range, TimelinePost},
@@ -27,7 +27,7 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
     if host.process.is_none() {
         // No server keeps the index. A search checks what is left, also in a store that is only read.
         let (_stop, is_stopped) = watch::channel(false);
-        let _ = index_all(&host.store, &is_stopped).await;
+        let _ = index_all(&host.store, &IndexBacklog::default(), &is_stopped).await;
     }
     let mut range = Range {
         max: request.below,
