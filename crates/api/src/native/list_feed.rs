@@ -37,7 +37,7 @@ use crate::{
         opaque_secret::{OpaqueSecret, SecretKind},
     },
     description::ids::ListId,
-    find::Search,
+    find::{Search, SearchBudget},
     mastodon::{answer::done, page::Page, values::is_true, view::View},
     transport::{Address, ApiError, ApiResult, JsonResult, Params, PathId, PathText, Problem},
 };
@@ -193,7 +193,7 @@ async fn newest(context: &RequestContext, list: &List) -> ApiResult<Vec<Value>> 
         limit: POSTS,
         ..Range::default()
     };
-    let posts = Arc::new(search).first_posts(context, range, PARTS).await?;
+    let posts = search.read_part(context, range, BUDGET).await?.posts;
     let view = View::new(context);
     context
         .read(move |tx| {
@@ -339,8 +339,10 @@ fn without_control(text: &str) -> String {
 
 /// The number of posts of a feed.
 const POSTS: u16 = 40;
-/// The number of parts in which they are searched. A predicate that few posts match, and that the index does not know, has
-/// fewer posts in its feed.
-const PARTS: usize = 10;
+/// A predicate that few posts match, and that the index does not know, has fewer posts in its feed.
+const BUDGET: SearchBudget = SearchBudget {
+    parts: 10,
+    ..SearchBudget::REQUEST
+};
 const TITLE_CHARS: usize = 80;
 const EPOCH: &str = "1970-01-01T00:00:00Z";

@@ -1,6 +1,6 @@
 //! The timelines of lists.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use driftline_core::{
     predicate::{Attachment, Condition, Connective, Predicate, Term, Tree},
@@ -87,11 +87,7 @@ async fn saved(
     only_media: bool,
 ) -> ApiResult<Page> {
     let search = search_for(predicate, only_media).map_err(ApiError::invalid)?;
-    let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
-    let read = move |tx: &mut Tx<'_>, range: &Range| {
-        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
-    };
-    Page::picked(reader, range, read).await
+    Page::of_posts(reader, search.posts(reader, range).await?).await
 }
 
 fn search_for(predicate: Predicate, only_media: bool) -> Result<Search, SearchError> {
