@@ -90,7 +90,7 @@ async fn open(
     let id = LocalId::new(id);
     let found = caller.read(move |tx, account| list::by_id(tx, account, id));
     let found = found.await?.ok_or(ApiError::NotFound)?;
-    if found.settings.predicate.is_none() {
+    if !found.has_predicate() {
         return Err(ApiError::Unprocessable(
             "only a list with a predicate has a feed".to_owned(),
         ));

@@ -36,7 +36,7 @@ use crate::{
 #[utoipa::path(
     get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
     security(("operator" = []), ("account" = ["read:lists"])),
-    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem)),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem, description = "The predicate of the list cannot be read")),
 )]
 pub(crate) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
@@ -48,6 +48,10 @@ pub(crate) async fn list(
     let page = if let Some(account) = reader.viewer.account() {
         let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
         let list = list.await?.ok_or(ApiError::NotFound)?;
+        if let Some(reason) = list.unreadable {
+            let why = format!("the predicate of this list cannot be read: {reason}");
+            return Err(ApiError::Unprocessable(why));
+        }
         if let Some(predicate) = list.settings.predicate {
             let page = saved(&reader, predicate, range, only_media).await?;
             return Ok(page.answer(&query));
