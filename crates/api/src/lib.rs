@@ -69,6 +69,7 @@ pub use port::MirrorPort;
 
 use auth::Authorization;
 use feed::Feed;
+use find::SearchBudget;
 use people::People;
 use transport::{ApiError, StoreFailure, TrustedProxies, refuse_undeclared_proxies};
 
@@ -96,6 +97,8 @@ pub struct App {
     pub authorization: Authorization,
     /// What people's accounts, tokens and pages need.
     pub people: People,
+    /// The limits of a search in one request.
+    pub search_budget: SearchBudget,
     /// Outages of the store, which the process logs once.
     pub store_fault: StoreFault,
     /// Whether the process has begun its work; `/readyz` asks.

@@ -16,6 +16,10 @@ pub struct List<'a> {
     /// The text form of the predicate that selects the posts of a list without accounts; an addition of Driftline.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub predicate: Option<Cow<'a, str>>,
+    /// The reason why the predicate of the list cannot be read; the list has no posts meanwhile. An addition of
+    /// Driftline.
+    #[serde(skip_serializing_if = "Option::is_none", default)]
+    pub predicate_error: Option<Cow<'a, str>>,
     /// True if a list with a predicate notifies its owner of new posts; an addition of Driftline.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub notify: Option<bool>,

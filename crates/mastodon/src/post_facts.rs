@@ -191,7 +191,8 @@ mod tests {
     /// An index finds posts by these labels, so each condition that the facts meet has its label.
     #[test]
     fn the_labels_of_a_text_are_those_of_the_facts() {
-        let boost = format!(r#"{{"id":"2","account":{{"acct":"eve","bot":true}},"reblog":{STATUS}}}"#);
+        let boost =
+            format!(r#"{{"id":"2","account":{{"acct":"eve","bot":true}},"reblog":{STATUS}}}"#);
         let own = "has:cw has:embed has:link has:media has:poll is:bot is:edited is:reply is:sensitive \
             lang:en mentions:bob mentions:eve@e.example tag:cats";
         let labels = |json: &str| text_of_json(json).labels.replace('\u{1f}', " ");

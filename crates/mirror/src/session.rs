@@ -17,9 +17,9 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 use driftline_runtime::{
-    FaultLog, LowDisk, Weight,
+    FaultLog, IndexWait, LowDisk, Weight,
     metrics::{POSTS_FETCHED, REQUEST_FAILURES, REQUESTS},
-    now_ms, random, read_clocks, show_ms,
+    now_ms, random, read_clocks, show_ms, steady_ms,
 };
 use driftline_store::{
     CommitMachine, CommitPage, CommitSummary, Store, StoreError, StorePosts, commit_machine,
@@ -58,6 +58,8 @@ pub struct Session {
     stream_state: StreamState,
     connection: watch::Receiver<StreamView>,
     missing_stream: watch::Receiver<Option<Failure>>,
+    /// The wait of the next request for the search index.
+    index_wait: IndexWait,
     /// Failures to notify libraries.
     notify_faults: FaultLog,
 }
@@ -144,6 +146,7 @@ impl Session {
             connection: stream_state.connection(),
             missing_stream: stream_state.missing(),
             stream_state,
+            index_wait: IndexWait::default(),
             notify_faults: FaultLog::default(),
         })
     }
@@ -202,7 +205,7 @@ impl Session {
     }
 
     /// Sends the next due request and commits its answer, or returns when one is due. None is sent while
-    /// the disk has no room for answers.
+    /// the disk has no room for answers, nor, for a time, while many posts wait for the search index.
     ///
     /// Dropping the future is safe: an answer is committed whole or not at all.
     ///
@@ -217,6 +220,14 @@ impl Session {
         }
         if self.access.store_disk.low().is_some() {
             let until_ms = now_ms().saturating_add(ROOM_LOOK_MS);
+            return Ok(Done::Wait { until_ms });
+        }
+        let now = steady_ms();
+        let index = &self.access.index_backlog;
+        if let Some(until) = index.wait_until(&mut self.index_wait, now)
+            && !settling
+        {
+            let until_ms = now_ms().saturating_add(until - now);
             return Ok(Done::Wait { until_ms });
         }
         let context = StepContext {

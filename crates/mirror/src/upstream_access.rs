@@ -1,7 +1,7 @@
 //! State shared by every part of this process that sends requests to upstreams.
 
 use driftline_net::Http;
-use driftline_runtime::{StoreDisk, StoreFault};
+use driftline_runtime::{IndexBacklog, StoreDisk, StoreFault};
 use driftline_store::{Store, refresh::Claims, source::TokenLocation};
 use driftline_upstream::Credential;
 
@@ -43,6 +43,8 @@ pub struct UpstreamAccess {
     pub store_fault: StoreFault,
     /// Whether there is room for what would be fetched.
     pub store_disk: StoreDisk,
+    /// The posts that wait for the search index.
+    pub index_backlog: IndexBacklog,
     /// Notifies libraries of what refreshes changed.
     pub outbox_relay: OutboxRelay,
     /// Whether this process refreshes stored posts, so that later looks need not find their edits and
@@ -66,6 +68,7 @@ impl UpstreamAccess {
             held_pages: HeldPages::default(),
             store_fault: StoreFault::new(store.clone()),
             store_disk: StoreDisk::default(),
+            index_backlog: IndexBacklog::default(),
             outbox_relay: OutboxRelay::new(store),
             refreshes: false,
         }

@@ -4,6 +4,7 @@
 mod clock;
 mod command_error;
 mod fault_log;
+mod index_backlog;
 pub mod metrics;
 mod span;
 
@@ -17,6 +18,7 @@ mod unhealthy_source;
 pub use clock::{now_ms, random, read_clocks, steady_ms};
 pub use command_error::CommandError;
 pub use fault_log::{FaultLog, FaultLogs, Weight};
+pub use index_backlog::{IndexBacklog, IndexWait};
 pub use span::show_ms;
 pub use store_disk::{LowDisk, StoreDisk};
 pub use store_fault::{STORE_RETRY_MS, StoreFault};

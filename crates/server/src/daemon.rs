@@ -6,6 +6,7 @@ use driftline_api::{
     App, OwnInstance,
     auth::{Authorization, CallerCache, refuse_other_sites},
     feed::Feed,
+    find::SearchBudget,
     people::People,
     router,
     transport::{TrustedProxies, refuse_undeclared_proxies},
@@ -143,6 +144,7 @@ impl Daemon {
             own: options.own,
             authorization: authorization.clone(),
             people,
+            search_budget: SearchBudget::REQUEST,
             store_fault: self.access.store_fault.clone(),
             ready: self.ready.subscribe(),
         };

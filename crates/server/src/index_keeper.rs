@@ -3,19 +3,20 @@
 use std::time::Duration;
 
 use driftline_mastodon::TEXT_EXTRACTION;
-use driftline_runtime::{FaultLog, Weight, now_ms, show_ms};
+use driftline_runtime::{FaultLog, IndexBacklog, Weight, now_ms, show_ms, steady_ms};
 use driftline_store::{Store, StoreError, Tx, search};
 use tokio::{sync::watch, time::sleep};
 
 use crate::admin::index_rebuild::rebuild_portion;
 
-/// Indexes what is committed, until the stop. Documents that an earlier version of the program made are made again.
-pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
+/// Indexes what is committed, until the stop, and reports how many posts wait. Documents that an earlier version of the
+/// program made are made again.
+pub async fn keep_indexed(store: Store, backlog: IndexBacklog, mut stop: watch::Receiver<bool>) {
     let mut commits = store.commits();
     let mut indexing = FaultLog::default();
     loop {
-        let written = match index_all(&store, &stop).await {
-            Ok(()) => refill(&store, &stop).await,
+        let written = match index_all(&store, &backlog, &stop).await {
+            Ok(()) => refill(&store, &backlog, &stop).await,
             error => error,
         };
         match written {
@@ -28,6 +29,7 @@ pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
                 }
             }
             Err(error) => {
+                backlog.report_failure();
                 if indexing.failed(Weight::Lasting, now_ms()) {
                     tracing::warn!(%error, "the search index cannot be written; searches read the posts that wait for it");
                 }
@@ -49,8 +51,18 @@ pub async fn keep_indexed(store: Store, mut stop: watch::Receiver<bool>) {
 ///
 /// # Errors
 /// [`StoreError`] if the store fails.
-pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
-    while !*stop.borrow() && store.read(|tx| search::pending(tx, 1)).await? > 0 {
+pub async fn index_all(
+    store: &Store,
+    backlog: &IndexBacklog,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), StoreError> {
+    while !*stop.borrow() {
+        let count = |tx: &mut Tx<'_>| search::pending(tx, IndexBacklog::COUNTED);
+        let waiting = store.read(count).await?;
+        backlog.report(waiting, steady_ms());
+        if waiting == 0 {
+            break;
+        }
         store
             .write(search::root(), |tx| search::index_pending(tx, PART))
             .await?;
@@ -63,7 +75,11 @@ pub async fn index_all(store: &Store, stop: &watch::Receiver<bool>) -> Result<()
 ///
 /// # Errors
 /// [`StoreError`] if the store fails.
-pub async fn refill(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), StoreError> {
+pub async fn refill(
+    store: &Store,
+    backlog: &IndexBacklog,
+    stop: &watch::Receiver<bool>,
+) -> Result<(), StoreError> {
     if store.read(search::extraction).await? >= TEXT_EXTRACTION {
         return Ok(());
     }
@@ -71,7 +87,7 @@ pub async fn refill(store: &Store, stop: &watch::Receiver<bool>) -> Result<(), S
     let mut after = None;
     while !*stop.borrow() {
         let portion = rebuild_portion(store, after).await?;
-        index_all(store, stop).await?;
+        index_all(store, backlog, stop).await?;
         after = portion.next;
         if after.is_none() {
             let set = |tx: &mut Tx<'_>| search::set_extraction(tx, TEXT_EXTRACTION);

@@ -8,6 +8,7 @@ use driftline_api::{
     App, OwnInstance,
     auth::{Authorization, OperatorToken, TokenKeys},
     feed::Feed,
+    find::SearchBudget,
     people::People,
     router,
     transport::{Limits, TrustedProxies, serve},
@@ -53,6 +54,7 @@ pub fn app(store: &Store, sources: SourceHealth) -> App {
         own: OwnInstance::default(),
         authorization: operator(),
         people: People::new(TokenKeys::new([1; 8], [2; 32], 0), "test"),
+        search_budget: SearchBudget::REQUEST,
         store_fault: StoreFault::new(store.clone()),
         ready: watch::channel(true).1,
     }

@@ -46,9 +46,9 @@ pub enum StoreError {
         waiting: u32,
     },
 
-    /// A search has read as many posts as one request may.
+    /// A search has read as much as one request may.
     #[error(
-        "this search reads too many posts: add a word of at least two characters, an author or an instance, or begin at a lower max_id"
+        "this search reads more than one request may: add a word of at least two characters, an author or an instance, or begin at a lower max_id"
     )]
     SearchTooLong,
 

@@ -1,13 +1,11 @@
 //! Searches by predicates, for one viewer.
 
+mod budget;
 mod edits;
 mod saved_timeline;
 mod selection;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicU32, Ordering},
-};
+use std::{sync::Arc, time::Instant};
 
 use driftline_core::{
     feed::ChangeKind,
@@ -18,7 +16,7 @@ use driftline_core::{
     },
 };
 use driftline_store::{
-    AccountId, LocalId, StoreError, Tx, account, instance,
+    AccountId, LocalId, Store, StoreError, Tx, account, instance,
     search::{self, Lookup},
     social::{list_entry::ListKey, local_account},
     timeline::{self, Pick as _, Range, Stretch, TimelinePost, Viewer},
@@ -34,6 +32,7 @@ use crate::{
 };
 use selection::Selection;
 
+pub use budget::SearchBudget;
 pub use saved_timeline::SavedTimeline;
 
 /// A predicate that is searched for.
@@ -43,8 +42,8 @@ pub struct Search {
     matcher: Matcher,
     /// The look-up in the index; `None` before the first part is read.
     lookup: Mutex<Option<Lookup>>,
-    /// The number of parts that were read.
-    parts: AtomicU32,
+    /// The list whose timeline it reads, with the entries of the list.
+    list: Option<ListKey>,
 }
 
 /// The reason why a text or a predicate is not searched for.
@@ -73,7 +72,7 @@ impl Search {
             predicate,
             matcher,
             lookup: Mutex::new(None),
-            parts: AtomicU32::new(0),
+            list: None,
         })
     }
 
@@ -142,28 +141,23 @@ impl Search {
         viewer: Viewer,
         now_ms: i64,
     ) -> Result<Stretch, StoreError> {
-        self.stretch_without(tx, range, viewer, now_ms, None)
-    }
-
-    /// [`Search::stretch`] without the posts that have an entry in a list.
-    fn stretch_without(
-        &self,
-        tx: &mut Tx<'_>,
-        range: &Range,
-        viewer: Viewer,
-        now_ms: i64,
-        list: Option<ListKey>,
-    ) -> Result<Stretch, StoreError> {
         let readable = ReadableSources::load(tx, viewer)?;
         let mut selection = Selection::load(tx, self, &readable, now_ms)?;
-        selection.list = list;
+        selection.left_out = self.list;
         let known = self.lookup.lock().clone();
         let lookup = match known {
             Some(lookup) => lookup,
             None => search::lookup(tx, &readable, &self.predicate)?,
         };
         *self.lookup.lock() = Some(lookup.clone());
-        search::find(tx, range, &readable, &lookup, &selection)
+        let found = search::find(tx, range, &readable, &lookup, &selection)?;
+        match self.list {
+            Some(list) => {
+                selection.left_out = None;
+                saved_timeline::with_entries(tx, list, range, found, &selection)
+            }
+            None => Ok(found),
+        }
     }
 
     /// Returns the post that the predicate selects at the viewer's place for a post or a copy of it;
@@ -233,81 +227,69 @@ impl Search {
         conditions.any(|condition| matches!(condition, Condition::Source(_)))
     }
 
-    /// [`Search::stretch`] of a request, which ends a search that reads too much.
+    /// Returns the posts of a range, by as many reads as they take, or a part of them once the budget is
+    /// spent.
     ///
     /// # Errors
-    /// [`StoreError::SearchTooLong`] if the request has read too many posts; [`StoreError`] if the
-    /// store fails.
-    pub(crate) fn bounded_stretch(
-        &self,
-        tx: &mut Tx<'_>,
-        range: &Range,
+    /// [`StoreError`] if the store fails.
+    pub async fn read(
+        self: &Arc<Self>,
+        store: &Store,
         viewer: Viewer,
+        range: Range,
         now_ms: i64,
+        budget: &mut SearchBudget,
     ) -> Result<Stretch, StoreError> {
-        self.count_part()?;
-        self.stretch(tx, range, viewer, now_ms)
-    }
-
-    /// Counts a part that a request reads.
-    ///
-    /// # Errors
-    /// [`StoreError::SearchTooLong`] if the request has read too many posts.
-    fn count_part(&self) -> Result<(), StoreError> {
-        match self.parts.fetch_add(1, Ordering::Relaxed) < MAX_PARTS {
-            true => Ok(()),
-            false => Err(StoreError::SearchTooLong),
-        }
-    }
-
-    /// Returns the first posts of a range that are found in a number of parts.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the store fails.
-    pub(crate) async fn first_posts(
-        self: Arc<Self>,
-        caller: &RequestContext,
-        range: Range,
-        parts: usize,
-    ) -> ApiResult<Vec<TimelinePost>> {
-        let (viewer, now_ms) = (caller.viewer, caller.now_ms());
-        let mut posts: Vec<TimelinePost> = Vec::new();
-        let mut next = Some(range);
-        for _ in 0..parts {
-            let Some(range) = next else { break };
-            let search = Arc::clone(&self);
-            let read = caller.read(move |tx| search.stretch(tx, &range, viewer, now_ms));
-            let mut read = read.await?;
-            posts.append(&mut read.posts);
-            next = read.rest;
-        }
-        Ok(posts)
-    }
-
-    /// Returns the posts of a range, by as many reads as they take.
-    ///
-    /// # Errors
-    /// [`ApiError`] if the store fails.
-    pub(crate) async fn posts(
-        self: Arc<Self>,
-        caller: &RequestContext,
-        range: Range,
-    ) -> ApiResult<Vec<TimelinePost>> {
-        let (viewer, now_ms) = (caller.viewer, caller.now_ms());
-        let mut posts: Vec<TimelinePost> = Vec::new();
-        let mut next = Some(range);
-        while let Some(range) = next {
-            let search = Arc::clone(&self);
-            let read = caller.read(move |tx| search.bounded_stretch(tx, &range, viewer, now_ms));
-            let mut read = read.await?;
-            match range.min {
-                // Upward, what is read later is newer.
-                Some(_) => posts.splice(0..0, read.posts).for_each(drop),
-                None => posts.append(&mut read.posts),
+        let mut read = Stretch::unread(range);
+        while let Some(range) = read.rest {
+            let search = Arc::clone(self);
+            let part = store.read(move |tx| {
+                let begun = Instant::now();
+                let part = search.stretch(tx, &range, viewer, now_ms)?;
+                Ok::<_, StoreError>((part, begun.elapsed()))
+            });
+            let (part, time) = part.await?;
+            read.add(part);
+            budget.spend(time);
+            if budget.is_spent() {
+                break;
             }
-            next = read.rest;
         }
-        Ok(posts)
+        Ok(read)
+    }
+
+    /// [`Search::read`] for a request, whose answer says where its rest begins.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the store fails.
+    pub(crate) async fn read_part(
+        self,
+        caller: &RequestContext,
+        range: Range,
+        mut budget: SearchBudget,
+    ) -> ApiResult<Stretch> {
+        let (store, now_ms) = (&caller.app.store, caller.now_ms());
+        let read = Arc::new(self);
+        Ok(read
+            .read(store, caller.viewer, range, now_ms, &mut budget)
+            .await?)
+    }
+
+    /// Returns all posts of a range, for an answer that cannot say that it is only a part.
+    ///
+    /// # Errors
+    /// [`ApiError`] if the range is too long for a request, or the store fails.
+    pub(crate) async fn posts(
+        self,
+        caller: &RequestContext,
+        range: Range,
+    ) -> ApiResult<Vec<TimelinePost>> {
+        let budget = caller.app.search_budget;
+        let read = self.read_part(caller, range, budget).await?;
+        match read.rest {
+            None => Ok(read.posts),
+            Some(_) => Err(StoreError::SearchTooLong.into()),
+        }
     }
 }
 
@@ -340,6 +322,3 @@ async fn parse(text: &str, caller: &RequestContext) -> Result<Predicate, ParseEr
 pub(crate) fn bad_query(error: &SearchError) -> ApiError {
     ApiError::BadParameter(format!("q: {error}"))
 }
-
-/// The number of parts of 2,000 places each that one request reads.
-const MAX_PARTS: u32 = 50;

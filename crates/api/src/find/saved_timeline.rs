@@ -8,8 +8,8 @@ use driftline_store::{
 
 use super::{Search, SearchError, selection::Selection};
 
-/// The timeline of a list with a predicate, as its owner reads it: the posts that the predicate
-/// selects, each at its entry in the list if it has one, else at the owner's place for it.
+/// The timeline of a list with a predicate: the posts that the predicate selects, each at its entry in
+/// the list if it has one, else at the viewer's place for it.
 #[derive(Debug)]
 pub struct SavedTimeline {
     search: Search,
@@ -22,46 +22,14 @@ impl SavedTimeline {
     /// # Errors
     /// [`SearchError::Usage`] if the predicate has a term that searches do not accept.
     pub fn new(list: ListKey, predicate: Predicate) -> Result<SavedTimeline, SearchError> {
-        let search = Search::new(predicate)?;
+        let mut search = Search::new(predicate)?;
+        search.list = Some(list);
         Ok(SavedTimeline { search, list })
     }
 
-    /// Returns a part of the timeline.
-    ///
-    /// # Errors
-    /// [`StoreError`] if the store fails.
-    pub fn stretch(
-        &self,
-        tx: &mut Tx<'_>,
-        range: &Range,
-        now_ms: i64,
-    ) -> Result<Stretch, StoreError> {
-        let viewer = self.viewer();
-        let list = Some(self.list);
-        let found = self
-            .search
-            .stretch_without(tx, range, viewer, now_ms, list)?;
-        let entries = list_entry::page(tx, self.list, range)?;
-        if entries.is_empty() {
-            return Ok(found);
-        }
-        let posts = self.entered(tx, &entries, now_ms)?;
-        Ok(merge(range, found, &entries, posts))
-    }
-
-    /// [`SavedTimeline::stretch`] of a request, which ends a search that reads too much.
-    ///
-    /// # Errors
-    /// [`StoreError::SearchTooLong`] if the request has read too many posts; [`StoreError`] if the
-    /// store fails.
-    pub(crate) fn bounded_stretch(
-        &self,
-        tx: &mut Tx<'_>,
-        range: &Range,
-        now_ms: i64,
-    ) -> Result<Stretch, StoreError> {
-        self.search.count_part()?;
-        self.stretch(tx, range, now_ms)
+    /// The search that reads the timeline.
+    pub fn into_search(self) -> Search {
+        self.search
     }
 
     /// Returns a post, or a copy of it, at its place in the list; `None` if it is not in the list.
@@ -114,25 +82,18 @@ impl SavedTimeline {
     }
 
     /// Returns the posts of entries that the predicate selects, each at its entry.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
     pub(crate) fn entered(
         &self,
         tx: &mut Tx<'_>,
         entries: &[ListEntry],
         now_ms: i64,
     ) -> Result<Vec<TimelinePost>, StoreError> {
-        let keys: Vec<_> = entries.iter().map(|entry| entry.key).collect();
-        let mut found = timeline::by_post_ids(tx, &keys, self.viewer())?;
-        let posts = entries.iter().filter_map(|entry| {
-            let post = found.remove(&entry.key.post)?;
-            Some(TimelinePost {
-                id: entry.id,
-                ..post
-            })
-        });
-        let posts: Vec<TimelinePost> = posts.collect();
         let readable = ReadableSources::load(tx, self.viewer())?;
         let selection = Selection::load(tx, &self.search, &readable, now_ms)?;
-        selection.pick(tx, posts)
+        entered(tx, entries, &selection)
     }
 
     fn viewer(&self) -> Viewer {
@@ -140,7 +101,41 @@ impl SavedTimeline {
     }
 }
 
-/// Merges what was found at the owner's places in a range with the selected posts of the first
+/// Adds the posts of a list's entries in a range to what was found at the viewer's places in it.
+pub(super) fn with_entries(
+    tx: &mut Tx<'_>,
+    list: ListKey,
+    range: &Range,
+    found: Stretch,
+    selection: &Selection<'_>,
+) -> Result<Stretch, StoreError> {
+    let entries = list_entry::page(tx, list, range)?;
+    if entries.is_empty() {
+        return Ok(found);
+    }
+    let posts = entered(tx, &entries, selection)?;
+    Ok(merge(range, found, &entries, posts))
+}
+
+fn entered(
+    tx: &mut Tx<'_>,
+    entries: &[ListEntry],
+    selection: &Selection<'_>,
+) -> Result<Vec<TimelinePost>, StoreError> {
+    let keys: Vec<_> = entries.iter().map(|entry| entry.key).collect();
+    let mut found = timeline::by_post_ids(tx, &keys, selection.viewer())?;
+    let posts = entries.iter().filter_map(|entry| {
+        let post = found.remove(&entry.key.post)?;
+        Some(TimelinePost {
+            id: entry.id,
+            ..post
+        })
+    });
+    let posts: Vec<TimelinePost> = posts.collect();
+    selection.pick(tx, posts)
+}
+
+/// Merges what was found at the viewer's places in a range with the selected posts of the first
 /// entries in it.
 fn merge(
     range: &Range,

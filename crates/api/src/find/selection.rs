@@ -8,7 +8,7 @@ use driftline_store::{
         list_entry::{self, ListKey},
         relation,
     },
-    timeline::{Pick, TimelinePost},
+    timeline::{Pick, TimelinePost, Viewer},
     viewer::ReadableSources,
 };
 
@@ -23,7 +23,7 @@ pub(super) struct Selection<'s> {
     hidden: HiddenPosts,
     followed: HashSet<AccountId>,
     /// A list whose entries are left out.
-    pub(super) list: Option<ListKey>,
+    pub(super) left_out: Option<ListKey>,
 }
 
 impl<'s> Selection<'s> {
@@ -48,7 +48,7 @@ impl<'s> Selection<'s> {
                 .collect(),
             hidden: hidden.read(tx)?,
             followed: followed.into_iter().map(|row| row.other).collect(),
-            list: None,
+            left_out: None,
         })
     }
 }
@@ -64,7 +64,7 @@ impl Pick for Selection<'_> {
         let mut posts: Vec<TimelinePost> = posts
             .filter_map(|(post, is_selected)| is_selected.then_some(post))
             .collect();
-        if let Some(list) = self.list {
+        if let Some(list) = self.left_out {
             let entries = list_entry::of_posts(tx, list, &posts)?;
             posts.retain(|post| !entries.contains_key(&post.id));
         }
@@ -73,6 +73,10 @@ impl Pick for Selection<'_> {
 }
 
 impl Selection<'_> {
+    pub(super) fn viewer(&self) -> Viewer {
+        self.readable.viewer()
+    }
+
     /// Returns for each post whether it is selected.
     pub(super) fn selected(
         &self,

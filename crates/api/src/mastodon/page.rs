@@ -1,6 +1,6 @@
 //! Pages of posts, as they are answered.
 
-use std::{collections::HashMap, sync::Arc};
+use std::collections::HashMap;
 
 use axum::response::Response;
 use driftline_store::{
@@ -43,37 +43,55 @@ impl Page {
         + 'static,
     ) -> ApiResult<Self> {
         let view = View::new(context);
-        let view_of_rest = view.clone();
         let first = stretch.clone();
         let first = context.read(move |tx| {
             let Some(read) = first(tx, &range)? else {
                 return Ok(None);
             };
-            if let Some(rest) = read.rest {
-                return Ok(Some(FirstRead::Part(read.posts, rest)));
-            }
-            Ok(Some(FirstRead::Whole(Self::write(tx, &read.posts, &view)?)))
+            Ok(Some(match read.rest {
+                Some(_) => FirstRead::Part(read),
+                None => FirstRead::Whole(Self::write(tx, &read.posts, &view)?),
+            }))
         });
-        let (mut posts, rest) = match first.await?.ok_or(ApiError::NotFound)? {
+        let mut read = match first.await?.ok_or(ApiError::NotFound)? {
             FirstRead::Whole(page) => return Ok(page),
-            FirstRead::Part(posts, rest) => (posts, rest),
+            FirstRead::Part(read) => read,
         };
-        let mut next = Some(rest);
-        while let Some(range) = next {
+        while let Some(range) = read.rest {
             let stretch = stretch.clone();
-            let read = context.read(move |tx| stretch(tx, &range)).await?;
-            let mut read = read.ok_or(ApiError::NotFound)?;
-            match range.min {
-                // Upward, what is read later is newer.
-                Some(_) => posts.splice(0..0, read.posts).for_each(drop),
-                None => posts.append(&mut read.posts),
-            }
-            next = read.rest;
+            let next = context.read(move |tx| stretch(tx, &range)).await?;
+            read.add(next.ok_or(ApiError::NotFound)?);
         }
-        let posts: Arc<[TimelinePost]> = posts.into();
-        context
-            .read(move |tx| Self::write(tx, &posts, &view_of_rest))
-            .await
+        Self::of_posts(context, read.posts).await
+    }
+
+    /// A page of posts that were read.
+    pub(crate) async fn of_posts(
+        context: &RequestContext,
+        posts: Vec<TimelinePost>,
+    ) -> ApiResult<Self> {
+        let view = View::new(context);
+        context.read(move |tx| Self::write(tx, &posts, &view)).await
+    }
+
+    /// A page of a part of a timeline, whose neighbour in the direction of the range begins where the
+    /// part stopped.
+    pub(crate) async fn of_part(
+        context: &RequestContext,
+        range: Range,
+        part: Stretch,
+    ) -> ApiResult<Self> {
+        let stopped_at = part.stopped_at();
+        let page = Self::of_posts(context, part.posts).await?;
+        let Some(stopped_at) = stopped_at else {
+            return Ok(page);
+        };
+        let (newest, oldest) = page.ends.unwrap_or((stopped_at, stopped_at));
+        let ends = match range.min {
+            Some(_) => (stopped_at, oldest),
+            None => (newest, stopped_at),
+        };
+        Ok(page.by(Some(ends)))
     }
 
     /// A page without posts.
@@ -152,6 +170,6 @@ impl Page {
 enum FirstRead {
     /// All of it.
     Whole(Page),
-    /// A part, with the range of the rest.
-    Part(Vec<TimelinePost>, Range),
+    /// A part.
+    Part(Stretch),
 }

@@ -195,7 +195,7 @@ async fn statuses(
         };
         search = of_author;
     }
-    Arc::new(search).posts(reader, range).await
+    search.posts(reader, range).await
 }
 
 /// The post of an address, if the viewer may see it.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use driftline_store::{Tx, timeline::Range};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -33,7 +32,9 @@ struct FindParams {
     q: String,
 }
 
-/// The posts that a predicate selects among all that the caller may read, newest first.
+/// The posts that a predicate selects among all that the caller may read, newest first. A page is short,
+/// or empty, if its search takes too long: its links then go on where it stopped. The page after the
+/// last post has no links.
 #[utoipa::path(
     get, path = "/api/driftline/v1/find", tag = "search", params(FindParams, PageParams),
     security((), ("account" = ["read:search"])),
@@ -44,10 +45,8 @@ async fn find(reader: MayRead<needs::ReadSearch>, query: PageQuery) -> ApiResult
     let search = Search::parse(text, &reader)
         .await
         .map_err(|error| bad_query(&error))?;
-    let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
-    let read = move |tx: &mut Tx<'_>, range: &Range| {
-        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
-    };
-    let page = Page::picked(&reader, query.range, read).await?;
+    let budget = reader.app.search_budget;
+    let part = search.read_part(&reader, query.range, budget).await?;
+    let page = Page::of_part(&reader, query.range, part).await?;
     Ok(page.answer(&query))
 }

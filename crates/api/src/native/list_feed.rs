@@ -16,9 +16,10 @@ use axum::{
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD as BASE64};
 use driftline_core::social::AccountAction;
 use driftline_store::{
-    LocalId, StoreError, Tx,
+    LocalAccountId, LocalId, StoreError, Tx,
     social::{
         list::{self, FeedReaders, List},
+        list_entry::ListKey,
         local_account,
     },
     timeline::{Range, Viewer},
@@ -37,7 +38,7 @@ use crate::{
         opaque_secret::{OpaqueSecret, SecretKind},
     },
     description::ids::ListId,
-    find::Search,
+    find::{SavedTimeline, SearchBudget},
     mastodon::{answer::done, page::Page, values::is_true, view::View},
     transport::{Address, ApiError, ApiResult, JsonResult, Params, PathId, PathText, Problem},
 };
@@ -90,7 +91,7 @@ async fn open(
     let id = LocalId::new(id);
     let found = caller.read(move |tx, account| list::by_id(tx, account, id));
     let found = found.await?.ok_or(ApiError::NotFound)?;
-    if found.settings.predicate.is_none() {
+    if !found.has_predicate() {
         return Err(ApiError::Unprocessable(
             "only a list with a predicate has a feed".to_owned(),
         ));
@@ -171,7 +172,7 @@ async fn feed(
         viewer,
         address,
     };
-    let posts = newest(&context, &list).await?;
+    let posts = newest(&context, account, &list).await?;
     let body = match form {
         FeedForm::Atom => atom(&context.address, &list, &posts),
         FeedForm::Json => json_feed(&list, &posts),
@@ -186,14 +187,23 @@ enum FeedForm {
 }
 
 /// The newest posts of a list, as entities `Status`. Boosts are given as the posts that they boost.
-async fn newest(context: &RequestContext, list: &List) -> ApiResult<Vec<Value>> {
+async fn newest(
+    context: &RequestContext,
+    owner: LocalAccountId,
+    list: &List,
+) -> ApiResult<Vec<Value>> {
     let predicate = list.settings.predicate.clone().ok_or(ApiError::NotFound)?;
-    let search = Search::new(predicate).map_err(ApiError::invalid)?;
+    let key = ListKey {
+        account: owner,
+        list: list.id,
+    };
+    let timeline = SavedTimeline::new(key, predicate).map_err(ApiError::invalid)?;
+    let search = timeline.into_search();
     let range = Range {
         limit: POSTS,
         ..Range::default()
     };
-    let posts = Arc::new(search).first_posts(context, range, PARTS).await?;
+    let posts = search.read_part(context, range, BUDGET).await?.posts;
     let view = View::new(context);
     context
         .read(move |tx| {
@@ -339,8 +349,10 @@ fn without_control(text: &str) -> String {
 
 /// The number of posts of a feed.
 const POSTS: u16 = 40;
-/// The number of parts in which they are searched. A predicate that few posts match, and that the index does not know, has
-/// fewer posts in its feed.
-const PARTS: usize = 10;
+/// A predicate that few posts match, and that the index does not know, has fewer posts in its feed.
+const BUDGET: SearchBudget = SearchBudget {
+    parts: 10,
+    ..SearchBudget::REQUEST
+};
 const TITLE_CHARS: usize = 80;
 const EPOCH: &str = "1970-01-01T00:00:00Z";

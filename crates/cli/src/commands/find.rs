@@ -4,7 +4,9 @@ use std::io;
 
 use clap::Args;
 use driftline_core::{feed::ChangeKinds, predicate::Usage};
-use driftline_server::admin::{ExplainFind, FindPosts, FoundPost, ReadFeed, read_query};
+use driftline_server::admin::{
+    ExplainFind, FindPosts, FoundPost, FoundPosts, ReadFeed, read_query,
+};
 use driftline_store::LocalId;
 use serde::Serialize;
 
@@ -12,7 +14,9 @@ use super::tail::Following;
 use crate::{
     config::Config,
     error::CliError,
-    output, shown, stop,
+    output,
+    progress::{End, Progress},
+    shown, stop,
     store_access::{self, Missing, StoreAccess},
 };
 
@@ -34,7 +38,7 @@ pub struct Find {
     /// All posts.
     #[arg(long, conflicts_with_all = ["count", "explain"])]
     all: bool,
-    /// Only count the posts.
+    /// Only count the posts. Ctrl-C ends a long count, which then says how many there are at least.
     #[arg(long, conflicts_with_all = ["explain", "csv"])]
     count: bool,
     /// Print the newest posts, the oldest of them first, and then each new post as it is stored, until
@@ -49,18 +53,31 @@ pub struct Find {
     explain: bool,
 }
 
-/// The posts that were handed on.
-#[derive(Default)]
-struct Newest {
-    count: u64,
-    /// The place above which later posts stand.
-    end: Option<LocalId>,
-}
-
 /// The number of posts.
 #[derive(Debug, Serialize)]
-struct Counted {
+struct PostCount {
     count: u64,
+    /// False if the count was ended: there are at least so many.
+    exact: bool,
+}
+
+impl PostCount {
+    /// Adds up portions to the last one, as long as the count goes on.
+    async fn add_up(
+        mut portion: impl AsyncFnMut(Option<LocalId>) -> Result<FoundPosts, CliError>,
+        mut goes_on: impl FnMut(u64) -> bool,
+    ) -> Result<Self, CliError> {
+        let (mut count, mut below) = (0, None);
+        loop {
+            let found = portion(below).await?;
+            count += found.count;
+            below = found.next;
+            if below.is_none() || !goes_on(count) {
+                let exact = below.is_none();
+                return Ok(Self { count, exact });
+            }
+        }
+    }
 }
 
 impl Find {
@@ -73,12 +90,8 @@ impl Find {
             return Err(CliError::usage("use --json or --csv, not both"));
         }
         if self.follow {
-            read_query(&self.query, config.as_account.as_ref(), Usage::Saved)?;
-            let stop = stop::on_signal()?;
-            return tokio::select! {
-                followed = self.follow(config, json) => followed,
-                () = stop::stopped(stop) => Ok(()),
-            };
+            read_query(&self.query, config.as_account.as_ref(), Usage::Standing)?;
+            return self.follow(config, json).await;
         }
         store_access::with(config, Missing::Refuse, async |access| {
             self.on(access, json).await
@@ -86,8 +99,9 @@ impl Find {
         .await
     }
 
-    /// Prints the newest posts and then each new one.
+    /// Prints the newest posts and then each new one, until a signal comes. Then the store is closed.
     async fn follow(&self, config: &Config, json: bool) -> Result<(), CliError> {
+        let stop = stop::on_signal()?;
         let mut printer = Printer::new(json, self.csv)?;
         let mut newest = Vec::new();
         let read = store_access::with(config, Missing::Refuse, async |access| {
@@ -95,9 +109,14 @@ impl Find {
                 newest.push(post);
                 Ok(())
             };
-            self.newest(access, take).await
+            tokio::select! {
+                end = self.newest(access, take) => end.map(Some),
+                () = stop::stopped(stop.clone()) => Ok(None),
+            }
         });
-        let mut above = read.await?.end;
+        let Some(above) = read.await? else {
+            return Ok(());
+        };
         newest
             .iter()
             .rev()
@@ -115,10 +134,25 @@ impl Find {
         };
         // The feed says when posts are stored. The search shows each once, at the viewer's place.
         let mut following = Following::new(config, request, false);
+        let followed = tokio::select! {
+            followed = self.print_new(&mut following, above, &mut printer) => followed,
+            () = stop::stopped(stop) => Ok(()),
+        };
+        following.close().await;
+        followed
+    }
+
+    /// Prints each new post above a place.
+    async fn print_new(
+        &self,
+        following: &mut Following<'_>,
+        mut above: LocalId,
+        printer: &mut Printer,
+    ) -> Result<(), CliError> {
         while following.next().await?.is_some() {
             loop {
                 let request = FindPosts {
-                    above,
+                    above: Some(above),
                     ..self.portion(None, PORTION.into())
                 };
                 let found = match following.execute(request).await {
@@ -131,7 +165,7 @@ impl Find {
                 let mut posts = found.posts.iter().rev();
                 posts.try_for_each(|post| printer.print(post))?;
                 printer.flush()?;
-                above = Some(found.end);
+                above = found.end;
                 if found.next.is_none() {
                     break;
                 }
@@ -157,36 +191,50 @@ impl Find {
                 ]
             });
         }
+        if self.count {
+            return self.print_count(access, json).await;
+        }
         let mut printer = Printer::new(json, self.csv)?;
-        let newest = self.newest(access, |post| printer.print(&post)).await?;
-        match self.count {
-            true => {
-                let counted = Counted {
-                    count: newest.count,
-                };
-                output::reply(json, &counted, |of| vec![shown::count(of.count, "post")])
-            }
-            false => printer.flush(),
+        self.newest(access, |post| printer.print(&post)).await?;
+        printer.flush()
+    }
+
+    /// Counts all posts, or those that are found before a signal.
+    async fn print_count(&self, access: &mut StoreAccess, json: bool) -> Result<(), CliError> {
+        let stop = stop::on_signal()?;
+        let mut progress = Progress::start(End::Unknown);
+        let portion = async |below| access.execute(self.portion(below, PORTION.into())).await;
+        let goes_on = |count| {
+            progress.show(count, "post", Vec::new);
+            !*stop.borrow()
+        };
+        let counted = PostCount::add_up(portion, goes_on).await?;
+        progress.finish();
+        output::reply(json, &counted, |counted| {
+            let posts = shown::count(counted.count, "post");
+            vec![match counted.exact {
+                true => posts,
+                false => format!("at least {posts}"),
+            }]
+        })?;
+        match counted.exact {
+            true => Ok(()),
+            false => Err(CliError::Interrupted("interrupted".to_owned())),
         }
     }
 
-    /// Hands on the newest posts, as many as are asked for.
+    /// Hands on the newest posts, as many as are asked for. Returns the place above which later posts
+    /// stand.
     async fn newest(
         &self,
         access: &mut StoreAccess,
         mut take: impl FnMut(FoundPost) -> Result<(), CliError>,
-    ) -> Result<Newest, CliError> {
-        let mut left = if self.all || self.count {
-            u64::MAX
-        } else {
-            self.limit
-        };
-        let mut newest = Newest::default();
-        let mut below = None;
+    ) -> Result<LocalId, CliError> {
+        let mut left = if self.all { u64::MAX } else { self.limit };
+        let (mut end, mut below) = (None, None);
         loop {
             let found = access.execute(self.portion(below, left)).await?;
-            newest.end = newest.end.or(Some(found.end));
-            newest.count += found.count;
+            let end = *end.get_or_insert(found.end);
             let posts = found.posts.into_iter();
             for post in posts.take(usize::try_from(left).unwrap_or(usize::MAX)) {
                 take(post)?;
@@ -194,7 +242,7 @@ impl Find {
             left -= found.count.min(left);
             below = found.next;
             if below.is_none() || left == 0 {
-                return Ok(newest);
+                return Ok(end);
             }
         }
     }
@@ -295,3 +343,37 @@ const COLUMNS: [&str; 8] = [
     "text",
 ];
 const PORTION: u16 = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts three portions, and goes on after so many of them.
+    async fn count(portions: usize) -> (u64, bool) {
+        let mut counts = [(3, Some(9)), (0, Some(7)), (4, None)].into_iter();
+        let portion = async |_: Option<LocalId>| {
+            let (count, next) = counts.next().unwrap();
+            Ok(FoundPosts {
+                count,
+                posts: Vec::new(),
+                next: next.map(LocalId::new),
+                end: LocalId::new(9),
+            })
+        };
+        let mut left = portions;
+        let goes_on = |_| {
+            left = left.saturating_sub(1);
+            left > 0
+        };
+        let counted = PostCount::add_up(portion, goes_on).await.unwrap();
+        (counted.count, counted.exact)
+    }
+
+    #[tokio::test]
+    async fn a_count_that_is_ended_is_not_exact() {
+        assert_eq!(count(9).await, (7, true));
+        assert_eq!(count(3).await, (7, true));
+        assert_eq!(count(2).await, (3, false));
+        assert_eq!(count(1).await, (3, false));
+    }
+}

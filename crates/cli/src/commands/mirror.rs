@@ -6,8 +6,11 @@ mod progress;
 use clap::Args;
 use driftline_mirror::{SessionError, UpstreamAccess};
 use driftline_net::Http;
-use driftline_runtime::{StoreDisk, now_ms};
-use driftline_server::admin::{self, AddSource, Host, ProcessStatus};
+use driftline_runtime::{IndexBacklog, StoreDisk, now_ms};
+use driftline_server::{
+    admin::{self, AddSource, Host, ProcessStatus},
+    index_keeper,
+};
 use driftline_store::{
     Owner, Store,
     source::{self, Source},
@@ -65,12 +68,13 @@ impl Mirror {
             .lock("; add the source to a server with `driftline source add`")
             .await?;
         let store_disk = data_dir.watch_disk();
+        let backlog = IndexBacklog::default();
         let opening = open(
             config,
             http,
             (&add, &self.source),
             &data_dir,
-            (&lock, &store_disk),
+            (&lock, &store_disk, &backlog),
         );
         let (store, mut reader) = match at_ms {
             None => opening.await?,
@@ -93,7 +97,11 @@ impl Mirror {
         };
         let listening = Listening::start(&data_dir.socket(), host)
             .map_err(|error| output::note(&format!("driftline: {error}")));
+        let (indexing, ended) = watch::channel(false);
+        let keeper = index_keeper::keep_indexed(store.clone(), backlog, ended);
+        let keeper = tokio::spawn(keeper);
         let read = self.read(&mut reader, at_ms, &mut stop).await;
+        indexing.send_replace(true);
         if let Ok(listening) = listening {
             listening.close().await;
         }
@@ -104,6 +112,7 @@ impl Mirror {
                 Err(error)
             }
         };
+        drop(timeout(ending::MAX_CLOSE, keeper).await);
         drop(timeout(ending::MAX_CLOSE, store.close()).await);
         drop(lock);
         outcome
@@ -148,11 +157,12 @@ async fn open(
     http: Http,
     (add, options): (&AddSource, &SourceOptions),
     data_dir: &DataDir,
-    (lock, store_disk): (&Lock, &StoreDisk),
+    (lock, store_disk, backlog): (&Lock, &StoreDisk, &IndexBacklog),
 ) -> Result<(Store, SourceReader), CliError> {
     let store = data_dir.open(lock).await?;
     let access = UpstreamAccess {
         store_disk: store_disk.clone(),
+        index_backlog: backlog.clone(),
         ..config.access(&store, http, data_dir.data())?
     };
     let host = Host {

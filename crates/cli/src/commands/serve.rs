@@ -226,7 +226,6 @@ async fn people(
     );
     tokio::spawn(fresh);
     tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop.clone()));
-    tokio::spawn(index_keeper::keep_indexed(store.clone(), stop.clone()));
     tokio::spawn(bells::keep_ringing(store.clone(), stop));
     people.sign_up = SignUp {
         mode: config.accounts.sign_up,
@@ -246,6 +245,13 @@ async fn start(
     upstreams: Http,
     stop: watch::Receiver<bool>,
 ) -> Result<Daemon, CliError> {
+    let mut access = config.access(store, upstreams, data_dir.data())?;
+    let backlog = access.index_backlog.clone();
+    tokio::spawn(index_keeper::keep_indexed(
+        store.clone(),
+        backlog,
+        stop.clone(),
+    ));
     let ids = if config.id.serve {
         let id_options = IdOptions::default().or(&config.id)?;
         let node = id_options.choice(data_dir.data(), Some(store))?;
@@ -254,7 +260,6 @@ async fn start(
     } else {
         None
     };
-    let mut access = config.access(store, upstreams, data_dir.data())?;
     access.refreshes = !config.refresh.off;
     access.store_disk = data_dir.watch_disk();
     let holder = holder_name();

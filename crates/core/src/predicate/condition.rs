@@ -319,9 +319,7 @@ impl Comparison {
             Relation::Equal => number..=number,
             Relation::Less => number.checked_sub(1).map_or(none, |last| 0..=last),
             Relation::AtMost => 0..=number,
-            Relation::Greater => number
-                .checked_add(1)
-                .map_or(none, |first| first..=u64::MAX),
+            Relation::Greater => number.checked_add(1).map_or(none, |first| first..=u64::MAX),
             Relation::AtLeast => number..=u64::MAX,
         }
     }

@@ -9,8 +9,10 @@ named_enum! {
     pub enum Usage: "lowercase" {
         /// A search, which knows the viewer and the counts of posts.
         Search,
-        /// A saved timeline, a filter or a standing search, which reads each version of a post once.
+        /// A saved timeline or a filter, which reads each version of a post once.
         Saved,
+        /// A standing search, which reads each post once.
+        Standing,
         /// The filter of a synced library, which knows only what a post itself contains.
         Sync,
     }
@@ -30,7 +32,10 @@ impl UsageError {
     const fn place(&self) -> &'static str {
         match self.usage {
             Usage::Search => "in a search",
-            Usage::Saved => "in a saved timeline, a filter or a standing search",
+            Usage::Saved => "in a saved timeline or a filter",
+            Usage::Standing => {
+                "in a standing search (`find --follow`, `tail --matching`): counts and `is:followed` depend on the moment"
+            }
             Usage::Sync => "in a filter of a synced library",
         }
     }

@@ -35,7 +35,11 @@ fn only_searches_have_counts_and_follows_and_sync_knows_the_post_itself() {
     ] {
         let predicate = Predicate::parse(&format!("cat OR -(dog {term})"), &NAMES).expect(term);
         assert_eq!(predicate.validate(Usage::Search), Ok(()));
-        for (usage, is_possible) in [(Usage::Saved, in_saved), (Usage::Sync, in_sync)] {
+        for (usage, is_possible) in [
+            (Usage::Saved, in_saved),
+            (Usage::Standing, in_saved),
+            (Usage::Sync, in_sync),
+        ] {
             let refusal = Err(UsageError {
                 term: term.to_owned(),
                 usage,
@@ -49,9 +53,16 @@ fn only_searches_have_counts_and_follows_and_sync_knows_the_post_itself() {
 #[test]
 fn a_refusal_names_the_term_and_the_use() {
     let predicate = Predicate::parse("cat views:>9", &NAMES).unwrap();
-    let error = predicate.validate(Usage::Sync).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "`views:>9` is not possible in a filter of a synced library"
-    );
+    for (usage, text) in [
+        (Usage::Sync, "in a filter of a synced library"),
+        (Usage::Saved, "in a saved timeline or a filter"),
+        (
+            Usage::Standing,
+            "in a standing search (`find --follow`, `tail --matching`): counts and `is:followed` depend on the moment",
+        ),
+    ] {
+        let error = predicate.validate(usage).unwrap_err();
+        let expected = format!("`views:>9` is not possible {text}");
+        assert_eq!(error.to_string(), expected);
+    }
 }

@@ -53,6 +53,9 @@ Store {
     Gauge STORE_DATABASE_BYTES = "driftline_store_database_bytes" from f64::NAN;
     /// The size of the database file's write-ahead log; NaN on PostgreSQL.
     Gauge STORE_WAL_BYTES = "driftline_store_wal_bytes" from f64::NAN;
+    /// Posts that wait for the search index, counted up to 2,001: with more than 2,000, polls wait for
+    /// the index.
+    Gauge INDEX_WAITING = "driftline_index_waiting_posts";
     /// The time of the snapshot in the last verified backup of the data folder's store, as Unix
     /// time, checked every 5 s; NaN without a backup.
     Gauge BACKUP_LAST_SUCCESS = "driftline_backup_last_success_timestamp_seconds" from f64::NAN;

@@ -2,16 +2,16 @@
 
 use std::{collections::HashMap, sync::Arc};
 
-use driftline_api::find::Search;
+use driftline_api::find::{Search, SearchBudget};
 use driftline_core::{
     predicate::{Condition, NameContext, Predicate, SourceName, Term, Tree, Usage},
     social::AccountName,
 };
 use driftline_mastodon::StatedFacts;
-use driftline_runtime::{CommandError, now_ms};
+use driftline_runtime::{CommandError, IndexBacklog, now_ms};
 use driftline_store::{
-    InstanceId, StoreError, instance, search,
-    timeline::{Range, TimelinePost},
+    InstanceId, LocalId, StoreError, instance, search,
+    timeline::{Range, Stretch, TimelinePost},
     viewer::ReadableSources,
 };
 use serde_json::value::RawValue;
@@ -27,7 +27,7 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
     if host.process.is_none() {
         // No server keeps the index. A search checks what is left, also in a store that is only read.
         let (_stop, is_stopped) = watch::channel(false);
-        let _ = index_all(&host.store, &is_stopped).await;
+        let _ = index_all(&host.store, &IndexBacklog::default(), &is_stopped).await;
     }
     let mut range = Range {
         max: request.below,
@@ -35,29 +35,25 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
         limit: request.limit.clamp(1, MAX_LIMIT),
         ..Range::default()
     };
-    let limit = usize::from(range.limit);
     let end = host.store.read(search::end).await?;
-    let mut posts: Vec<TimelinePost> = Vec::new();
-    let is_last = loop {
-        let search = Arc::clone(&search);
-        let part = host
-            .store
-            .read(move |tx| search.stretch(tx, &range, viewer, now_ms()));
+    let mut budget = SearchBudget::PORTION;
+    if request.only_count {
+        range.limit = MAX_LIMIT;
+    }
+    let (mut count, mut newest) = (0, None);
+    let (posts, next) = loop {
+        let part = search.read(&host.store, viewer, range, now_ms(), &mut budget);
         let part = part.await?;
-        match range.min {
-            // Upward, what is read later is newer.
-            Some(_) => posts.splice(0..0, part.posts).for_each(drop),
-            None => posts.extend(part.posts),
+        let next = next_place(&range, &part);
+        count += part.posts.len() as u64;
+        newest = newest.max(part.posts.first().map(|post| post.id));
+        if !request.only_count {
+            break (part.posts, next);
         }
-        match part.rest {
-            Some(rest) => range = rest,
-            None => break posts.len() < limit,
+        match next {
+            Some(next) if !budget.is_spent() => range = after(range, next),
+            next => break (Vec::new(), next),
         }
-    };
-    let newest = posts.first().map(|post| post.id);
-    let last = match request.above {
-        Some(_) => newest,
-        None => posts.last().map(|post| post.id),
     };
     let origins: HashMap<InstanceId, String> = host
         .store
@@ -66,17 +62,40 @@ pub(super) async fn find(host: &Host, request: FindPosts) -> Result<FoundPosts, 
         .into_iter()
         .map(|instance| (instance.id, instance.origin))
         .collect();
-    let found = posts.iter().filter(|_| !request.only_count);
-    let found = found.map(|post| shown(post, &origins));
+    let found = posts.iter().map(|post| shown(post, &origins));
     Ok(FoundPosts {
-        count: posts.len() as u64,
+        count,
         posts: found.collect::<Result<_, _>>()?,
-        next: last.filter(|_| !is_last),
-        end: match newest {
-            Some(newest) if request.above.is_some() && !is_last => newest,
-            newest => newest.map_or(end, |newest| newest.max(end)),
+        next,
+        end: match (request.above, next) {
+            (Some(_), Some(next)) => next,
+            _ => newest.map_or(end, |newest: LocalId| newest.max(end)),
         },
     })
+}
+
+/// The place after which the search for the posts of a range goes on; `None` after the last post.
+fn next_place(range: &Range, part: &Stretch) -> Option<LocalId> {
+    let is_full = part.posts.len() >= usize::from(range.limit);
+    let last = match range.min {
+        Some(_) => part.posts.first(),
+        None => part.posts.last(),
+    };
+    let last = last.filter(|_| is_full).map(|post| post.id);
+    part.stopped_at().or(last)
+}
+
+fn after(range: Range, place: LocalId) -> Range {
+    match range.min {
+        Some(_) => Range {
+            min: Some(place),
+            ..range
+        },
+        None => Range {
+            max: Some(place),
+            ..range
+        },
+    }
 }
 
 /// Explains the look-up in the index.

@@ -2,6 +2,7 @@
 
 use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_server::bells::Bells;
+use driftline_store::{Root, StoreError};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -129,6 +130,67 @@ async fn a_predicate_that_cannot_be_kept_is_refused_with_its_reason() {
 }
 
 /// Each list has the posts that its owner may read, at the owner's places.
+#[tokio::test]
+async fn a_predicate_of_a_newer_version_pauses_its_list_alone() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    let [list, other] = [save(&ann, "地震").await, save(&ann, "犬").await];
+    let [path, timeline, accounts, feed_path] = [
+        "/api/v1/lists/ID",
+        "/api/v1/timelines/list/ID",
+        "/api/v1/lists/ID/accounts",
+        "/api/driftline/v1/lists/ID/feed",
+    ]
+    .map(|route| path_of(&list, route));
+    ann.ok(Method::PUT, &path, &json!({ "notify": true })).await;
+    let addresses = ann.post(&feed_path).await;
+    let address = addresses["json"].as_str().unwrap();
+    let address = address.strip_prefix(&world.base).unwrap();
+    let written = world.store.write(Root::none(), |tx| {
+        let json = r#"{"folding":9,"tree":{"near":[]}}"#;
+        tx.execute(
+            "update list set predicate = $1 where predicate like '%地震%'",
+            &[&json],
+        )?;
+        Ok::<_, StoreError>(())
+    });
+    written.await.unwrap();
+
+    let lists = ann.get("/api/v1/lists").await;
+    assert_eq!(lists[1], other);
+    assert_eq!(lists[0].get("predicate"), None);
+    let reason = lists[0]["predicate_error"].as_str().unwrap();
+    assert!(reason.contains("near") || reason.contains('9'), "{reason}");
+    let (status, answer) = ann.send(Method::GET, &timeline, &Value::Null).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        answer["error"].as_str().unwrap().contains(reason),
+        "{answer}"
+    );
+    // Notifications and the feed pause.
+    feed.poll_posts(quakes([1])).await;
+    Bells::new(world.store.clone()).ring_all().await.unwrap();
+    assert!(ann.page("/api/v1/notifications").await.is_empty());
+    assert_eq!(world.answer(address).await.status(), StatusCode::NOT_FOUND);
+    // Another title keeps the predicate, and accounts are refused as before.
+    let renamed = json!({ "title": "Later" });
+    let renamed = ann.ok(Method::PUT, &path, &renamed).await;
+    assert_eq!(renamed["predicate_error"], reason);
+    assert_eq!(renamed["notify"], true);
+    assert_eq!(ann.get("/api/v1/lists").await[0], renamed);
+    let author = ann.follow("ann@sim.example").await;
+    let body = json!({ "account_ids": [author] });
+    let (status, _) = ann.send(Method::POST, &accounts, &body).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    // Another predicate takes its place.
+    let replaced = json!({ "predicate": "地震" });
+    let replaced = ann.ok(Method::PUT, &path, &replaced).await;
+    assert_eq!(replaced["predicate"], "地震");
+    assert_eq!(replaced.get("predicate_error"), None);
+    assert_eq!(numbers(&ann.page(&timeline).await), [1]);
+}
+
 #[tokio::test]
 async fn a_saved_timeline_shows_what_its_owner_may_read() {
     let (world, _) = people_world(|_| {}).await;

@@ -1,6 +1,8 @@
 //! The pollers go on from what ends a session, and keep one source's trouble from the others.
 #![allow(clippy::unwrap_used)]
 
+use std::time::Duration;
+
 use driftline_core::{
     api::Api,
     timeline::{Backfill, Settings},
@@ -8,6 +10,7 @@ use driftline_core::{
 use driftline_db::testing::Fresh;
 use driftline_mirror::{Pollers, UpstreamAccess};
 use driftline_net::testing::http_client;
+use driftline_runtime::{IndexBacklog, steady_ms};
 use driftline_server::{
     admin::{AddSource, Host, Request as _},
     testing::{start_pollers, wait as until},
@@ -21,6 +24,7 @@ use driftline_store::{
     source::{self, Source},
     testing,
 };
+use tokio::time::sleep;
 
 /// What servers say of themselves.
 mod instance_watch;
@@ -31,6 +35,7 @@ struct World {
     store: Store,
     pollers: Pollers,
     sources: Vec<SourceKey>,
+    index_backlog: IndexBacklog,
 }
 
 impl World {
@@ -65,6 +70,7 @@ impl World {
         Self {
             _sim: sim,
             _fresh: fresh,
+            index_backlog: access.index_backlog.clone(),
             pollers: start_pollers(&store, access),
             store,
             sources,
@@ -130,6 +136,29 @@ async fn what_the_store_refuses_of_one_source_halts_that_one_alone() {
     world.execute("drop trigger refused").await;
     world.goes_on(bad).await;
     until("it is over", async || world.fault(bad).is_none()).await;
+    world.pollers.stop().await;
+    world.store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_wait_for_an_index_that_is_behind_until_its_keeper_stalls() {
+    let world = World::new().await;
+    let source = world.sources[0];
+    world.goes_on(source).await;
+    let backlog = world.index_backlog.clone();
+    let keeper = tokio::spawn(async move {
+        loop {
+            backlog.report(5_000, steady_ms());
+            sleep(Duration::from_millis(100)).await;
+        }
+    });
+    // Requests in flight are answered.
+    sleep(Duration::from_millis(500)).await;
+    let stored = world.stored(source).await;
+    sleep(Duration::from_secs(2)).await;
+    assert_eq!(world.stored(source).await, stored);
+    keeper.abort();
+    world.goes_on(source).await;
     world.pollers.stop().await;
     world.store.close().await;
 }

@@ -7,7 +7,9 @@ use std::{
 
 use driftline_core::{
     names::acct::AcctKey,
-    predicate::{Candidates, Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word},
+    predicate::{
+        Candidates, Condition, IdMask, Matcher, PostFacts, Predicate, SourceName, Term, Tree, Word,
+    },
 };
 use driftline_db::{Column, Tx};
 use driftline_index::{NamedRows, TermQuery, WordTerms, plan, planned_terms};

@@ -26,8 +26,18 @@ pub struct List {
     pub id: LocalId,
     /// Its settings.
     pub settings: ListSettings,
+    /// The reason why its predicate cannot be read, for example because a newer version wrote it. The
+    /// settings have no predicate then, and the list no posts.
+    pub unreadable: Option<String>,
     /// The readers of the posts in its feed; `None` if it has no feed.
     pub feed: Option<FeedReaders>,
+}
+
+impl List {
+    /// True for a list of the posts that a predicate selects, even if that cannot be read.
+    pub const fn has_predicate(&self) -> bool {
+        self.settings.predicate.is_some() || self.unreadable.is_some()
+    }
 }
 
 /// The reason why a list cannot be created or changed.
@@ -97,12 +107,14 @@ pub fn create(
     Ok(Ok(List {
         id,
         settings,
+        unreadable: None,
         feed: None,
     }))
 }
 
 /// Changes the settings of a list; `None` if the account does not have it. Another predicate ends the feed
-/// of the list, whose address was given away for other posts, and the entries of its posts.
+/// of the list, whose address was given away for other posts, and the entries of its posts. A predicate that cannot
+/// be read stays unless another one replaces it.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
@@ -119,10 +131,11 @@ pub fn set(
     let Some(known) = by_id(tx, account, id)? else {
         return Ok(Ok(None));
     };
-    if known.settings.predicate.is_some() != settings.predicate.is_some() {
+    let keeps_unreadable = known.unreadable.is_some() && settings.predicate.is_none();
+    if !keeps_unreadable && known.has_predicate() != settings.predicate.is_some() {
         return Ok(Err(ListRefused::Kind));
     }
-    if let Err(refused) = check_notify(tx, account, Some(id), &settings)? {
+    if let Err(refused) = check_notify(tx, account, Some(&known), &settings)? {
         return Ok(Err(refused));
     }
     let key = ListKey { account, list: id };
@@ -141,8 +154,8 @@ pub fn set(
         };
         object::change(tx, account, sql(id))?;
         tx.execute_later(
-            "update list set title = $3, replies_policy = $4, exclusive = $5, predicate = $6,
-                 notified_id = $7, feed_hash = case when $8 then null else feed_hash end,
+            "update list set title = $3, replies_policy = $4, exclusive = $5,
+                 predicate = case when $9 then predicate else $6 end, notified_id = $7, feed_hash = case when $8 then null else feed_hash end,
                  feed_readers = case when $8 then null else feed_readers end
              where account_id = $1 and id = $2",
             &[
@@ -154,31 +167,34 @@ pub fn set(
                 &predicate_json(&settings)?,
                 &notified,
                 &is_other,
+                &keeps_unreadable,
             ],
         )?;
     }
     Ok(Ok(Some(List {
         id,
         settings,
+        unreadable: known.unreadable.filter(|_| keeps_unreadable),
         feed: known.feed.filter(|_| !is_other),
     })))
 }
 
-/// Checks that a list, which may have that ID already, may notify.
+/// Checks that a new list, or one that is known, may notify.
 fn check_notify(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    id: Option<LocalId>,
+    known: Option<&List>,
     settings: &ListSettings,
 ) -> Result<Result<(), ListRefused>, StoreError> {
     if !settings.notify {
         return Ok(Ok(()));
     }
-    if settings.predicate.is_none() {
+    if settings.predicate.is_none() && !known.is_some_and(List::has_predicate) {
         return Ok(Err(ListRefused::Notify));
     }
+    let known = known.map(|list| list.id);
     let lists = all(tx, account)?.into_iter();
-    let others = lists.filter(|other| other.settings.notify && Some(other.id) != id);
+    let others = lists.filter(|other| other.settings.notify && Some(other.id) != known);
     let others: Vec<ListSettings> = others.map(|other| other.settings).collect();
     if others.len() >= MAX_NOTIFYING_LISTS {
         return Ok(Err(ListRefused::ManyNotify));
@@ -233,7 +249,7 @@ pub fn set_feed(
     feed: Option<(SecretHash, FeedReaders)>,
 ) -> Result<bool, StoreError> {
     let known = by_id(tx, account, list)?;
-    if known.is_none_or(|known| known.settings.predicate.is_none()) {
+    if known.is_none_or(|known| !known.has_predicate()) {
         return Ok(false);
     }
     object::change(tx, account, sql(list))?;
@@ -367,22 +383,25 @@ pub fn by_id(
 }
 
 fn from_row(row: &Row<'_>) -> Result<List, StoreError> {
-    let predicate = row.opt_str("predicate")?.map(|json| {
-        let read = Predicate::from_json(json);
-        read.map_err(|error| StoreError::unreadable("a predicate", &error.to_string()))
-    });
+    let predicate = row.opt_str("predicate")?.map(Predicate::from_json);
+    let (predicate, unreadable) = match predicate {
+        Some(Ok(predicate)) => (Some(predicate), None),
+        Some(Err(error)) => (None, Some(error.to_string())),
+        None => (None, None),
+    };
     let feed = row.opt_str("feed_readers")?.map(|readers| match readers {
         "owner" => FeedReaders::Owner,
         _ => FeedReaders::World,
     });
     Ok(List {
         feed,
+        unreadable,
         id: from_sql(row.i64("id")?)?,
         settings: ListSettings {
             title: row.text("title")?,
             replies_policy: parsed("a policy of replies", row.str("replies_policy")?)?,
             exclusive: row.bool("exclusive")?,
-            predicate: predicate.transpose()?,
+            predicate,
             notify: row.opt_i64("notified_id")?.is_some(),
         },
     })

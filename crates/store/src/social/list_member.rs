@@ -50,7 +50,7 @@ pub fn add(
 ) -> Result<Result<(), AddRefused>, StoreError> {
     match list::by_id(tx, account, list)? {
         None => return Ok(Err(AddRefused::NoList)),
-        Some(list) if list.settings.predicate.is_some() => {
+        Some(list) if list.has_predicate() => {
             return Ok(Err(AddRefused::Predicate));
         }
         Some(_) => {}

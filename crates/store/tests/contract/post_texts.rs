@@ -22,9 +22,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::{
     refresh::{MINUTE_MS, Workers, found, liked},
-    world::{
-        ANN, BOB, START_MS, World, hashed, on_both, owned_name, post, posts, read, write,
-    },
+    world::{ANN, BOB, START_MS, World, hashed, on_both, owned_name, post, posts, read, write},
 };
 
 on_both!(

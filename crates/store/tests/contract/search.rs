@@ -411,7 +411,11 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         labelled(1, json!({ "poll": { "options": [] }, "spoiler_text": "x", "edited_at": "2026-01-01T00:00:00Z" })),
     ]);
     let card = json!({ "card": { "url": "https://a.example/" } });
-    let late = created("2031-05-05T00:00:00Z", Visibility::Public, labelled(5, card));
+    let late = created(
+        "2031-05-05T00:00:00Z",
+        Visibility::Public,
+        labelled(5, card),
+    );
     other.poll(vec![late, cats]);
     let queries: [(&str, &[&str]); 25] = [
         ("#cats", &["3"]),
@@ -427,7 +431,10 @@ fn labels_and_sources_are_looked_up(store: &Store) {
         ("source:home #cats", &["3"]),
         ("source:nobodys", &[]),
         ("mentions:bob@sim.example", &["4"]),
-        ("mentions:EVE@e.example OR mentions:nobody@e.example", &["4"]),
+        (
+            "mentions:EVE@e.example OR mentions:nobody@e.example",
+            &["4"],
+        ),
         ("has:link", &["5", "2"]),
         ("has:embed", &["2"]),
         ("is:bot", &["2"]),

@@ -1,6 +1,6 @@
 //! The timelines of lists.
 
-use std::{collections::HashSet, sync::Arc};
+use std::collections::HashSet;
 
 use driftline_core::{
     predicate::{Attachment, Condition, Connective, Predicate, Term, Tree},
@@ -37,7 +37,7 @@ use crate::{
 #[utoipa::path(
     get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
     security(("operator" = []), ("account" = ["read:lists"])),
-    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem)),
+    responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem, description = "The predicate of the list cannot be read")),
 )]
 pub(crate) async fn list(
     reader: OperatorOrAccount<needs::ReadLists>,
@@ -49,6 +49,10 @@ pub(crate) async fn list(
     let page = if let Some(account) = reader.viewer.account() {
         let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
         let list = list.await?.ok_or(ApiError::NotFound)?;
+        if let Some(reason) = list.unreadable {
+            let why = format!("the predicate of this list cannot be read: {reason}");
+            return Err(ApiError::Unprocessable(why));
+        }
         if let Some(predicate) = list.settings.predicate {
             let key = ListKey {
                 account,
@@ -92,11 +96,9 @@ async fn saved(
     range: Range,
     only_media: bool,
 ) -> ApiResult<Page> {
-    let timeline = saved_timeline(list, predicate, only_media).map_err(ApiError::invalid)?;
-    let (timeline, now_ms) = (Arc::new(timeline), reader.now_ms());
-    let read =
-        move |tx: &mut Tx<'_>, range: &Range| timeline.bounded_stretch(tx, range, now_ms).map(Some);
-    Page::picked(reader, range, read).await
+    let search = saved_timeline(list, predicate, only_media).map_err(ApiError::invalid)?;
+    let posts = search.into_search().posts(reader, range).await?;
+    Page::of_posts(reader, posts).await
 }
 
 fn saved_timeline(

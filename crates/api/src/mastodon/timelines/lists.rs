@@ -296,14 +296,15 @@ async fn with_account(
 }
 
 fn entity(list: list::List) -> List<'static> {
+    let notify = list.has_predicate().then_some(list.settings.notify);
     let predicate = list.settings.predicate;
-    let notify = predicate.is_some().then_some(list.settings.notify);
     List {
         id: list.id.to_string().into(),
         title: list.settings.title.into(),
         replies_policy: list.settings.replies_policy.name().into(),
         exclusive: list.settings.exclusive,
         predicate: predicate.map(|predicate| predicate.to_string().into()),
+        predicate_error: list.unreadable.map(Into::into),
         notify,
         feed: list.feed.map(|readers| readers.name().into()),
     }
@@ -316,6 +317,7 @@ fn source_entity(source: Source) -> List<'static> {
         replies_policy: "list".into(),
         exclusive: false,
         predicate: None,
+        predicate_error: None,
         notify: None,
         feed: None,
     }

@@ -1,7 +1,5 @@
 //! Timelines of tags: the public posts with a tag that their viewer may read.
 
-use std::sync::Arc;
-
 use axum::Json;
 use driftline_core::{
     post::Visibility,
@@ -9,7 +7,7 @@ use driftline_core::{
         Attachment, Condition, Connective, Folding, Predicate, Tag as TagName, Term, Tree,
     },
 };
-use driftline_store::{Tx, timeline::Range};
+use driftline_store::timeline::Range;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
@@ -51,15 +49,12 @@ pub(crate) async fn timeline(
     PathText(tag): PathText,
     query: PageQuery,
 ) -> ApiResult {
-    let search = Arc::new(search_for_tags(&tag, &query)?);
+    let search = search_for_tags(&tag, &query)?;
     if query.local {
         return Ok(Page::empty().answer(&query));
     }
-    let (viewer, now_ms) = (reader.viewer, reader.now_ms());
-    let read = move |tx: &mut Tx<'_>, range: &Range| {
-        search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
-    };
-    let page = Page::picked(&reader, query.range, read).await?;
+    let posts = search.posts(&reader, query.range).await?;
+    let page = Page::of_posts(&reader, posts).await?;
     Ok(page.answer(&query))
 }
 
@@ -107,7 +102,7 @@ pub(crate) async fn has_posts(context: &RequestContext, name: &str) -> ApiResult
         limit: 1,
         ..Range::default()
     };
-    Ok(!Arc::new(search).posts(context, newest).await?.is_empty())
+    Ok(!search.posts(context, newest).await?.is_empty())
 }
 
 /// A search for the public posts with a tag, or another of `any`, with all of `all` and none of

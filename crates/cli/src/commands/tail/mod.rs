@@ -87,7 +87,7 @@ impl Tail {
     /// [`CliError`] as the process ends.
     pub async fn run(self, config: &Config, json: bool) -> Result<(), CliError> {
         if let Some(query) = &self.matching {
-            read_query(query, config.as_account.as_ref(), Usage::Saved)?;
+            read_query(query, config.as_account.as_ref(), Usage::Standing)?;
         }
         let stop = stop::on_signal()?;
         let mut state = self.state.clone().map(State::open).transpose()?;

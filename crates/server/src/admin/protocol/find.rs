@@ -16,13 +16,13 @@ pub struct FindPosts {
     pub below: Option<LocalId>,
     /// Only posts at places above this one, the lowest of them.
     pub above: Option<LocalId>,
-    /// The largest number of posts, up to 1,000.
+    /// The largest number of posts, up to 1,000; all are counted if only their number is needed.
     pub limit: u16,
     /// True if only the number of posts is needed.
     pub only_count: bool,
 }
 
-/// A portion of the posts that a predicate selects.
+/// A portion of the posts that a predicate selects: as many as are found in a moment.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FoundPosts {
     /// The number of posts of the portion.
@@ -30,7 +30,7 @@ pub struct FoundPosts {
     /// The posts, the newest first; empty if only their number is needed.
     pub posts: Vec<FoundPost>,
     /// The place after which the next portion begins, in the direction of the request; `None` after
-    /// the last post.
+    /// the last post. A portion may be empty before that.
     pub next: Option<LocalId>,
     /// The place above which a later search repeats none of these posts and finds those that were
     /// stored meanwhile.

@@ -33,6 +33,31 @@ pub struct Stretch {
     pub rest: Option<Range>,
 }
 
+impl Stretch {
+    /// A part of which everything is still to be read.
+    pub const fn unread(range: Range) -> Stretch {
+        Stretch {
+            posts: Vec::new(),
+            rest: Some(range),
+        }
+    }
+
+    /// Adds the part that was read of the rest.
+    pub fn add(&mut self, next: Stretch) {
+        match self.rest.and_then(|range| range.min) {
+            // Upward, what is read later is newer.
+            Some(_) => self.posts.splice(0..0, next.posts).for_each(drop),
+            None => self.posts.extend(next.posts),
+        }
+        self.rest = next.rest;
+    }
+
+    /// The last place that was read, if there is a rest.
+    pub fn stopped_at(&self) -> Option<LocalId> {
+        self.rest.and_then(|rest| rest.min.or(rest.max))
+    }
+}
+
 /// A post in a timeline.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TimelinePost {

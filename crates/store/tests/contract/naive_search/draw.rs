@@ -47,7 +47,10 @@ const VALUES: [(&str, &str); 13] = [
     ("is", "reply|edited|sensitive|boost|bot|reply"),
     ("instance", "sim.example|Remote.example|other.example"),
     ("visibility", "public|unlisted|private"),
-    ("mentions", "bob@sim.example|Bob@remote.example|n0x0@sim.example|eve@remote.example|bob@other.example|a\u{1f}b@sim.example"),
+    (
+        "mentions",
+        "bob@sim.example|Bob@remote.example|n0x0@sim.example|eve@remote.example|bob@other.example|a\u{1f}b@sim.example",
+    ),
     ("via", "sim.example|Other.example|remote.example"),
     ("after", DATES),
     ("before", DATES),
