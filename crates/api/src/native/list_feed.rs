@@ -188,7 +188,7 @@ enum FeedForm {
 /// The newest posts of a list, as entities `Status`. Boosts are given as the posts that they boost.
 async fn newest(context: &RequestContext, list: &List) -> ApiResult<Vec<Value>> {
     let predicate = list.settings.predicate.clone().ok_or(ApiError::NotFound)?;
-    let search = Search::new(predicate).map_err(ApiError::invalid)?;
+    let search = Search::new(predicate).map_err(ApiError::invalid)?.at(&context.address);
     let range = Range {
         limit: POSTS,
         ..Range::default()

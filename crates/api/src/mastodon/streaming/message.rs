@@ -195,7 +195,10 @@ impl ChannelChange {
         };
         let list = list::by_id(tx, account, id)?;
         let predicate = list.and_then(|list| list.settings.predicate);
-        Ok(predicate.and_then(|predicate| Search::new(predicate).ok()))
+        Ok(predicate.and_then(|predicate| {
+            let search = Search::new(predicate).ok()?;
+            Some(search.at(&self.view.address))
+        }))
     }
 
     /// Whether the channel is a source's own timeline.
@@ -205,8 +208,9 @@ impl ChannelChange {
 
     /// A part of the channel's timeline, as pages have it.
     fn stretch(&self, tx: &mut Tx<'_>, range: &Range) -> Result<Stretch, StoreError> {
-        let (viewer, only_media, now_ms) = (self.view.viewer, self.channel.only_media, self.now_ms);
+        let (view, only_media) = (&self.view, self.channel.only_media);
         let whole = |posts| Stretch { posts, rest: None };
+        let viewer = view.viewer;
         let Some(account) = viewer.account() else {
             return Ok(whole(match self.channel.timeline {
                 Timeline::Public | Timeline::Remote => timeline::public(tx, range, viewer)?,
@@ -216,11 +220,11 @@ impl ChannelChange {
         };
         match self.channel.timeline {
             Timeline::Public | Timeline::Remote => {
-                public::stretch(tx, range, viewer, only_media, now_ms)
+                public::stretch(tx, range, only_media, view)
             }
-            Timeline::User => home::stretch(tx, account, range, only_media, now_ms),
+            Timeline::User => home::stretch(tx, account, range, only_media, view),
             Timeline::List(list) => {
-                let found = list_timeline::stretch(tx, account, list, range, only_media, now_ms)?;
+                let found = list_timeline::stretch(tx, account, list, range, only_media, view)?;
                 // It may be gone since the stream began.
                 Ok(found.unwrap_or_else(|| whole(Vec::new())))
             }

@@ -18,7 +18,7 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use super::{hidden_posts::HiddenPosts, lists::is_the_operators};
+use super::lists::is_the_operators;
 use crate::{
     auth::{OperatorOrAccount, RequestContext, needs},
     description::ids::ListId,
@@ -43,7 +43,7 @@ pub(crate) async fn list(
     PathId(id): PathId,
     query: PageQuery,
 ) -> ApiResult {
-    let (range, only_media, now_ms) = (query.range, query.only_media, reader.now_ms());
+    let (range, only_media, view) = (query.range, query.only_media, View::new(&reader));
     // Sources are the operator's lists, and an account has its own.
     let page = if let Some(account) = reader.viewer.account() {
         let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
@@ -53,7 +53,7 @@ pub(crate) async fn list(
             return Ok(page.answer(&query));
         }
         let read = move |tx: &mut Tx<'_>, range: &Range| {
-            stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
+            stretch(tx, account, LocalId::new(id), range, only_media, &view)
         };
         Page::picked(&reader, range, read).await?
     } else if only_media {
@@ -66,7 +66,6 @@ pub(crate) async fn list(
         };
         Page::picked(&reader, range, read).await?
     } else {
-        let view = View::new(&reader);
         let page = reader.read(move |tx| {
             let Some(source) = readable_source(tx, id)? else {
                 return Ok(None);
@@ -87,6 +86,7 @@ async fn saved(
     only_media: bool,
 ) -> ApiResult<Page> {
     let search = search_for(predicate, only_media).map_err(ApiError::invalid)?;
+    let search = search.at(&reader.address);
     let (search, viewer, now_ms) = (Arc::new(search), reader.viewer, reader.now_ms());
     let read = move |tx: &mut Tx<'_>, range: &Range| {
         search.bounded_stretch(tx, range, viewer, now_ms).map(Some)
@@ -116,7 +116,7 @@ pub(crate) fn stretch(
     id: LocalId,
     range: &Range,
     only_media: bool,
-    now_ms: i64,
+    view: &View,
 ) -> Result<Option<Stretch>, StoreError> {
     let Some(list) = list::by_id(tx, account, id)? else {
         return Ok(None);
@@ -125,9 +125,8 @@ pub(crate) fn stretch(
     let relations = relation::to(tx, account, &members)?;
     let posts_only = relations.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
-    let viewer = Viewer::Account(account);
-    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
-    let readable = ReadableSources::load(tx, viewer)?;
+    let hidden = view.hidden(tx)?;
+    let readable = ReadableSources::load(tx, view.viewer)?;
     let hidden = hidden.read(tx)?.and_boosts_of(boosters);
     let replies = ShownReplies::load(tx, account, &list, &readable.keys())?;
     let rule = HomeRule {
