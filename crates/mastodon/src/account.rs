@@ -7,7 +7,7 @@ use crate::{
     copied::{Copied, Copier, Form, Kind},
     raw_object::RawObject,
     references::MAX_DEPTH,
-    template::{Referent, Template},
+    template::{AccountForm, Referent, Template},
     viewer::Part,
     web_address::web_address,
 };
@@ -81,6 +81,9 @@ impl Copier<'_> {
         depth: usize,
     ) {
         let names = AccountNames::from_account(account, self.origin);
+        if let Some(name) = self.own_name(&names) {
+            return out.own_account(AccountForm::Whole, name);
+        }
         let write = |out: &mut Template, made: &'static str| match made {
             "id" => match id {
                 AccountName::Local(id) => out.value(id),
@@ -101,6 +104,13 @@ impl Copier<'_> {
         };
         self.formed(out, Part::Account, account, &form, write, depth)
             .close();
+    }
+
+    /// The name of an account that is this server's own; `None` for any other account.
+    pub(crate) fn own_name<'n>(&self, names: &'n AccountNames<'_>) -> Option<&'n str> {
+        let (name, host) = names.acct.rsplit_once('@')?;
+        let is_own = host.eq_ignore_ascii_case(self.own_host?);
+        is_own.then(|| name.trim_start_matches('@'))
     }
 
     /// The address of a picture. Each picture also has a form without animation. A missing address

@@ -10,13 +10,13 @@ use driftline_core::{
 use serde_json::value::RawValue;
 
 use crate::{
-    account::qualified,
+    account::{AccountNames, qualified},
     copied_status::is_for_anyone,
     html_members::{Markup, markup, may_hold_html, write_cleaned},
     object_writer::ObjectWriter,
     raw_object::{RawObject, decoded, id, text},
     references::{is_address, may_refer, member, of_part, part_of, referent},
-    template::{Referent, Template},
+    template::{AccountForm, Referent, Template},
     viewer::{Member, Part},
     web_address::{is_address_member, may_hold_other_schemes, write_address},
 };
@@ -29,6 +29,9 @@ pub struct Copier<'a> {
     /// Its API. The posts of X and Twitter from which theirs were made are left out. No client of
     /// Mastodon's API knows their form, and they refer to others by IDs throughout.
     pub api: Api,
+    /// The host of this server's accounts. Room is left for those that the upstream shows: it says
+    /// nothing about them that counts here.
+    pub own_host: Option<&'a str>,
 }
 
 /// The kinds of JSON values.
@@ -165,6 +168,11 @@ impl Copier<'_> {
     /// not public.
     fn object(&self, out: &mut Template, part: Option<Part>, object: &RawObject<'_>, depth: usize) {
         let part = part_of(part, object);
+        if part == Some(Part::Account)
+            && let Some(name) = self.own_name(&AccountNames::from_account(object, self.origin))
+        {
+            return out.own_account(AccountForm::Whole, name);
+        }
         let is_of_post = part == Some(Part::Status);
         if is_of_post && (object.get("account").is_some() || object.get("content").is_some()) {
             return self.nested_status(out, object, depth);

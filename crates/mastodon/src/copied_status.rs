@@ -11,7 +11,7 @@ use crate::{
     object_writer::ObjectWriter,
     raw_object::RawObject,
     references::MAX_DEPTH,
-    template::{PostName, Referent, Template},
+    template::{AccountForm, PostName, Referent, Template},
     time::parse_time_ms,
     viewer::Part,
     web_address::{harmless_uri, web_address},
@@ -194,6 +194,10 @@ impl Copier<'_> {
                 out.json(",");
             }
             let names = AccountNames::from_account(&mention, self.origin);
+            if let Some(name) = self.own_name(&names) {
+                out.own_account(AccountForm::Mention, name);
+                continue;
+            }
             let write = |out: &mut Template, made: &'static str| match made {
                 "username" => out.value(&names.username),
                 _ => out.value(&names.acct),

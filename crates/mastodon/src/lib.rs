@@ -54,5 +54,5 @@ pub use searchable_text::{
     ReplyTo, TEXT_EXTRACTION, plain_text, reply_to, searchable_text, text_of_json,
 };
 pub use status::{MediaAttachment, MediaMeta, MediaSize, Mention, Status, Tag};
-pub use template::{Referent, Template};
+pub use template::{AccountForm, Referent, Template};
 pub use time::{iso_8601, parse_time_ms};

@@ -1,9 +1,10 @@
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::{object_writer::ObjectWriter, overlay::ViewerOverlay, references::is_id};
 
-/// JSON with holes for data that only the store knows: local IDs of posts and accounts, and members
-/// that concern the viewing account.
+/// JSON with holes for data that only the store knows: local IDs of posts and accounts, members
+/// that concern the viewing account, and accounts of this server.
 #[derive(Debug, Clone, Default)]
 pub struct Template {
     pub(crate) text: Vec<u8>,
@@ -19,6 +20,15 @@ pub enum Referent {
     Account,
 }
 
+/// An object that shows an account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum AccountForm {
+    /// The entity `Account`.
+    Whole,
+    /// The entity `Mention`.
+    Mention,
+}
+
 /// A hole at a position of the text.
 #[derive(Debug, Clone)]
 struct Hole {
@@ -32,6 +42,8 @@ enum HoleKind {
     Id(Referent, String),
     /// Further members of a post's object that concern its viewer.
     Overlay(PostName),
+    /// The object of an account of this server, by its name.
+    OwnAccount(AccountForm, String),
 }
 
 /// The name of a post.
@@ -46,7 +58,15 @@ impl Template {
     pub fn references(&self) -> impl Iterator<Item = (Referent, &str)> {
         self.holes.iter().filter_map(|hole| match &hole.what {
             HoleKind::Id(referent, id) => Some((*referent, id.as_str())),
-            HoleKind::Overlay(_) => None,
+            HoleKind::Overlay(_) | HoleKind::OwnAccount(..) => None,
+        })
+    }
+
+    /// The names of this server's accounts that the text shows.
+    pub fn own_accounts(&self) -> impl Iterator<Item = &str> {
+        self.holes.iter().filter_map(|hole| match &hole.what {
+            HoleKind::OwnAccount(_, name) => Some(name.as_str()),
+            HoleKind::Id(..) | HoleKind::Overlay(_) => None,
         })
     }
 
@@ -70,12 +90,14 @@ impl Template {
 
     /// Writes the text with its holes filled. `local_id` finds the local ID for an upstream's ID;
     /// without one, `null` is written. `overlay` returns the members that concern the viewer, for
-    /// the local ID of a post, if there is a viewing account.
-    pub fn fill(
+    /// the local ID of a post, if there is a viewing account. `own_account` returns the JSON of an
+    /// account of this server, by its name; without it, `null` is written.
+    pub fn fill<'a>(
         &self,
         out: &mut Vec<u8>,
         local_id: impl Fn(Referent, &str) -> Option<u64>,
         overlay: impl Fn(Option<u64>) -> Option<ViewerOverlay>,
+        own_account: impl Fn(AccountForm, &str) -> Option<&'a RawValue>,
     ) {
         let mut from = 0;
         for hole in &self.holes {
@@ -86,6 +108,10 @@ impl Template {
                     Some(id) => out.extend_from_slice(format!("\"{id}\"").as_bytes()),
                     None => out.extend_from_slice(b"null"),
                 },
+                HoleKind::OwnAccount(form, name) => {
+                    let json = own_account(*form, name).map_or("null", RawValue::get);
+                    out.extend_from_slice(json.as_bytes());
+                }
                 HoleKind::Overlay(post) => {
                     let id = match post {
                         PostName::Local(id) => Some(*id),
@@ -128,6 +154,11 @@ impl Template {
     /// Leaves room for the overlay of a post, after members of its object.
     pub(crate) fn overlay(&mut self, post: PostName) {
         self.hole(HoleKind::Overlay(post));
+    }
+
+    /// Leaves room for the object of an account of this server.
+    pub(crate) fn own_account(&mut self, form: AccountForm, name: &str) {
+        self.hole(HoleKind::OwnAccount(form, name.to_owned()));
     }
 
     fn hole(&mut self, what: HoleKind) {

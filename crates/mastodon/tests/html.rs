@@ -8,10 +8,11 @@ fn copied(copy: impl FnOnce(&Copier<'_>, &mut Template)) -> String {
     let copier = Copier {
         origin: "https://own.example",
         api: Api::Mastodon,
+        own_host: None,
     };
     let (mut template, mut out) = (Template::default(), Vec::new());
     copy(&copier, &mut template);
-    template.fill(&mut out, |_, _| Some(1), |_| None);
+    template.fill(&mut out, |_, _| Some(1), |_| None, |_, _| None);
     String::from_utf8(out).expect("UTF-8")
 }
 

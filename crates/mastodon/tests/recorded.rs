@@ -72,10 +72,11 @@ impl Recorded {
         let copier = Copier {
             origin: "https://own.example",
             api: Api::Mastodon,
+            own_host: None,
         };
         let (mut template, mut out) = (Template::default(), Vec::new());
         copier.status(&mut template, &members, &head);
-        template.fill(&mut out, id, |_| None);
+        template.fill(&mut out, id, |_| None, |_, _| None);
         flatten(str::from_utf8(&out).expect("UTF-8"))
     }
 

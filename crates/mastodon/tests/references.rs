@@ -124,6 +124,7 @@ fn template(status: &RawObject<'_>) -> Template {
     let copier = Copier {
         origin: "https://a.example",
         api: Api::Mastodon,
+        own_host: None,
     };
     let mut template = Template::default();
     copier.status(&mut template, status, &head);
@@ -149,7 +150,7 @@ fn nesting_without_end_breaks_nothing() {
         let json = format!("{}null{}", open.repeat(depth), close.repeat(depth));
         let status = RawObject::parse(&json).expect("an object");
         let mut out = Vec::new();
-        template(&status).fill(&mut out, |_, _| Some(7), |_| None);
+        template(&status).fill(&mut out, |_, _| Some(7), |_| None, |_, _| None);
         let out = String::from_utf8(out).expect("UTF-8");
         let leak = out
             .find(MARK)
@@ -164,7 +165,7 @@ fn nesting_without_end_breaks_nothing() {
 fn the_readers_part_in_policies_is_not_shown() {
     let json = r#"{"id":"1","interaction_policy":{"can_reply":{"always":["me","public"]}}}"#;
     let (template, mut out) = (template(&RawObject::parse(json).expect("JSON")), Vec::new());
-    template.fill(&mut out, |_, _| None, |_| None);
+    template.fill(&mut out, |_, _| None, |_| None, |_, _| None);
     let out = String::from_utf8(out).expect("UTF-8");
     let policy = r#""interaction_policy":{"can_reply":{"always":["public"]}}"#;
     assert!(out.contains(policy), "{out}");
@@ -187,7 +188,7 @@ fn what_is_too_long_for_an_id_is_none() {
     let (template, mut out) = (template(&status), Vec::new());
     let named: BTreeSet<_> = template.references().map(|(_, id)| id).collect();
     assert_eq!(named, BTreeSet::from([longest.as_str()]));
-    template.fill(&mut out, |_, _| Some(7), |_| None);
+    template.fill(&mut out, |_, _| Some(7), |_| None, |_, _| None);
     let out = String::from_utf8(out).expect("UTF-8");
     assert!(!out.contains(&long), "{out}");
     assert!(out.contains(r#""in_reply_to_id":null"#), "{out}");
@@ -204,7 +205,7 @@ fn many_members_are_copied_at_once() {
     let json = json.replace("k000001", "\\u006b000000");
     let status = RawObject::parse(&json).expect("an object");
     let mut out = Vec::new();
-    template(&status).fill(&mut out, |_, _| Some(7), |_| None);
+    template(&status).fill(&mut out, |_, _| Some(7), |_| None, |_, _| None);
     let out = String::from_utf8(out).expect("UTF-8");
     assert!(
         out.contains(r#""x":{"\u006b000000":1,"k000002":2,"#),
@@ -226,7 +227,7 @@ proptest! {
             let status = RawObject::parse(&json).expect("an object");
             let template = template(&status);
             let mut out = Vec::new();
-            template.fill(&mut out, |_, id| Some(if id.contains(MARK) { 7 } else { 8 }), |_| None);
+            template.fill(&mut out, |_, id| Some(if id.contains(MARK) { 7 } else { 8 }), |_| None, |_, _| None);
             let out = String::from_utf8(out).expect("UTF-8");
             prop_assert!(!out.contains(MARK), "{json}\n{out}");
             let mut both = serde_json::Deserializer::from_str(&out).into_iter::<Value>();

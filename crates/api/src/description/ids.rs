@@ -21,6 +21,8 @@ ids! {
     AccountId;
     /// The ID of a list.
     ListId;
+    /// The ID of a server, which follows from its host.
+    InstanceId;
     /// The ID of a source.
     SourceId;
     /// The ID of a filter.

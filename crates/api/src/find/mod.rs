@@ -28,7 +28,7 @@ use parking_lot::Mutex;
 use crate::{
     auth::RequestContext,
     feed::FeedEvent,
-    transport::{ApiError, ApiResult},
+    transport::{Address, ApiError, ApiResult},
 };
 use selection::Selection;
 
@@ -40,6 +40,8 @@ pub use saved_timeline::SavedTimeline;
 pub struct Search {
     predicate: Predicate,
     matcher: Matcher,
+    /// The address of this server, by whose host other servers name its accounts.
+    address: Address,
     /// The look-up in the index; `None` before the first part is read.
     lookup: Mutex<Option<Lookup>>,
     /// The list whose timeline it reads, with the entries of the list.
@@ -71,9 +73,17 @@ impl Search {
         Ok(Search {
             predicate,
             matcher,
+            address: Address::local(),
             lookup: Mutex::new(None),
             list: None,
         })
+    }
+
+    /// Lets the search know this server's address. Without it, copies of accounts of this server are
+    /// shown to those who mute or block the accounts.
+    pub(crate) fn at(self, address: &Address) -> Search {
+        let address = address.clone();
+        Search { address, ..self }
     }
 
     /// Reads a predicate from its text form, as a caller wrote it.
@@ -81,7 +91,7 @@ impl Search {
     /// # Errors
     /// [`SearchError`] if the text is not a predicate that can be searched for.
     pub(crate) async fn parse(text: &str, caller: &RequestContext) -> Result<Search, SearchError> {
-        Search::new(parse(text, caller).await?)
+        Ok(Search::new(parse(text, caller).await?)?.at(&caller.address))
     }
 
     /// Searches for a whole text as one word.
@@ -119,9 +129,10 @@ impl Search {
         let by_author = Tree::atom(Term::Author(IdMask { acct, id }));
         let tree = Tree::And(Box::new(by_author), Box::new(self.predicate.tree().clone()));
         let predicate = Predicate::new(tree, self.predicate.folding());
-        Ok(predicate
+        let search = predicate
             .ok()
-            .and_then(|predicate| Search::new(predicate).ok()))
+            .and_then(|predicate| Search::new(predicate).ok());
+        Ok(search.map(|search| search.at(&caller.address)))
     }
 
     /// The predicate.

@@ -7,6 +7,7 @@ use driftline_store::{
 };
 
 use super::{Search, SearchError, selection::Selection};
+use crate::transport::Address;
 
 /// The timeline of a list with a predicate: the posts that the predicate selects, each at its entry in
 /// the list if it has one, else at the viewer's place for it.
@@ -25,6 +26,12 @@ impl SavedTimeline {
         let mut search = Search::new(predicate)?;
         search.list = Some(list);
         Ok(SavedTimeline { search, list })
+    }
+
+    /// [`Search::at`] for the timeline.
+    pub(crate) fn at(self, address: &Address) -> SavedTimeline {
+        let search = self.search.at(address);
+        SavedTimeline { search, ..self }
     }
 
     /// The search that reads the timeline.

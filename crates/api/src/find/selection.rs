@@ -34,7 +34,7 @@ impl<'s> Selection<'s> {
         readable: &'s ReadableSources,
         now_ms: i64,
     ) -> Result<Selection<'s>, StoreError> {
-        let hidden = HiddenPosts::ask(tx, readable.viewer(), now_ms)?;
+        let hidden = HiddenPosts::ask(tx, readable.viewer(), now_ms, &search.address)?;
         let followed = match readable.viewer().account() {
             Some(account) => relation::followed(tx, account)?,
             None => Vec::new(),

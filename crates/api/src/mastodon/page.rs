@@ -148,7 +148,7 @@ impl Page {
             .collect();
         let shown = posts.iter().filter_map(|post| {
             let instance = instances.get(&post.instance)?;
-            Some((post, EntityTemplate::status(post, instance)))
+            Some((post, EntityTemplate::status(post, instance, &view.address)))
         });
         let (known, shown): (Vec<&TimelinePost>, Vec<EntityTemplate>) = shown.unzip();
         view.write(tx, &known, &shown, HashMap::new(), |local, overlays| {

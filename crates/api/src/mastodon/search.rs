@@ -185,7 +185,8 @@ async fn statuses(
     let search = Search::parse(text, reader).await;
     let mut search = search
         .or_else(|_| Search::for_text(text))
-        .map_err(|error| bad_query(&error))?;
+        .map_err(|error| bad_query(&error))?
+        .at(&reader.address);
     if let Some(id) = account {
         let id: AccountId = id
             .parse()

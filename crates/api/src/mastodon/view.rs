@@ -17,8 +17,9 @@ use super::{
         entity_template::{EntityTemplate, Overlays},
         local_references::LocalReferences,
     },
+    timelines::hidden_posts::{HiddenPosts, PendingHiddenPosts},
 };
-use crate::auth::RequestContext;
+use crate::{auth::RequestContext, transport::Address};
 
 /// How posts are shown to one viewer, at one time.
 #[derive(Clone)]
@@ -26,6 +27,7 @@ pub(crate) struct View {
     pub(crate) viewer: Viewer,
     filters: FilterCache,
     now_ms: i64,
+    pub(crate) address: Address,
 }
 
 impl View {
@@ -34,7 +36,13 @@ impl View {
             viewer: context.viewer,
             filters: context.app.people.filters.clone(),
             now_ms: context.now_ms(),
+            address: context.address.clone(),
         }
+    }
+
+    /// Asks what the viewer does not want to see, along with what is asked next.
+    pub(crate) fn hidden(&self, tx: &mut Tx<'_>) -> Result<PendingHiddenPosts, StoreError> {
+        HiddenPosts::ask(tx, self.viewer, self.now_ms, &self.address)
     }
 
     /// The entity `Status` of a post.
@@ -44,7 +52,7 @@ impl View {
         post: &TimelinePost,
         instance: &Instance,
     ) -> Result<Vec<u8>, StoreError> {
-        let shown = EntityTemplate::status(post, instance);
+        let shown = EntityTemplate::status(post, instance, &self.address);
         let only = slice::from_ref(&shown);
         self.write(tx, &[post], only, HashMap::new(), |local, overlays| {
             let mut body = Vec::new();
@@ -64,7 +72,7 @@ impl View {
         write: impl FnOnce(&LocalReferences, Option<&Overlays>) -> T,
     ) -> Result<T, StoreError> {
         let readable = ReadableSources::ask(tx, self.viewer)?;
-        let references = LocalReferences::ask(tx, EntityTemplate::references(shown))?;
+        let references = LocalReferences::ask(tx, shown)?;
         // Posts say nothing of a viewer without an account.
         let overlays = match self.viewer.account() {
             Some(account) => {
@@ -74,7 +82,7 @@ impl View {
             None => None,
         };
         let readable = readable.read(tx)?;
-        let mut local = references.read(tx, &readable)?;
+        let mut local = references.read(tx, &readable, &self.address)?;
         for (instance, ids) in named {
             local.name_posts(instance, ids);
         }

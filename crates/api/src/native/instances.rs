@@ -1,9 +1,12 @@
 //! What is known of servers.
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, HashSet},
+    sync::Arc,
+};
 
 use axum::Json;
-use driftline_core::social::InstanceInfo;
+use driftline_core::{names::host::HostKey, social::InstanceInfo};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
     InstanceId,
@@ -16,19 +19,26 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     App,
-    auth::{MayRead, needs},
-    mastodon::instance::peers::known_hosts,
-    transport::{JsonResult, OwnOrigin},
+    auth::{MayRead, RequestContext, needs},
+    description::ids::InstanceId as InstanceIdText,
+    mastodon::{answer::found, instance::peers::known_hosts},
+    transport::{ApiResult, JsonResult, OwnOrigin, PathId, Problem},
 };
 
 /// The routes.
 pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
-    OpenApiRouter::new().routes(routes!(instances))
+    OpenApiRouter::new()
+        .routes(routes!(instances))
+        .routes(routes!(instance))
 }
 
 /// What is known of a server. What it says of itself is text, and empty where it says nothing.
 #[derive(Debug, Serialize, ToSchema)]
 struct InstanceRecord {
+    /// 2^62 and the first 60 bits of the SHA-256 of its host, which is the same on every server. `http` and `https`
+    /// of one host are one instance.
+    #[schema(value_type = InstanceIdText)]
+    id: String,
     /// Its address; of an author's host, which is not read, the one that it most likely has. Of this server
     /// `public_url`, or else the address that it listens on.
     #[schema(example = "https://mastodon.social")]
@@ -61,8 +71,9 @@ enum InstanceKind {
 }
 
 impl InstanceRecord {
-    fn new(origin: String, kind: InstanceKind, info: &InstanceInfo) -> Self {
-        Self {
+    fn new(origin: String, kind: InstanceKind, info: &InstanceInfo) -> Option<Self> {
+        Some(Self {
+            id: HostKey::new(&origin)?.instance_id().to_string(),
             origin,
             kind,
             name: info.name().to_owned(),
@@ -72,7 +83,7 @@ impl InstanceRecord {
             extensions: info.extensions().to_vec(),
             maintainer_name: info.maintainer_name().to_owned(),
             fetched_at: None,
-        }
+        })
     }
 }
 
@@ -88,7 +99,28 @@ async fn instances(
     reader: MayRead<needs::NoScope>,
     OwnOrigin(own): OwnOrigin,
 ) -> JsonResult<Vec<InstanceRecord>> {
-    let hosts = known_hosts(&reader).await?;
+    records(&reader, own).await.map(Json)
+}
+
+/// A server by its ID, if it is among those that the caller may know of.
+///
+/// An ID is looked for among these alone, so the answer tells nothing about servers that others know of.
+#[utoipa::path(
+    get, path = "/api/driftline/v1/instances/{id}", tag = "server", params(("id" = InstanceIdText, Path)),
+    security((), ("account" = [])),
+    responses((status = 200, body = InstanceRecord), (status = 404, body = Problem)),
+)]
+async fn instance(
+    reader: MayRead<needs::NoScope>,
+    OwnOrigin(own): OwnOrigin,
+    PathId(id): PathId,
+) -> JsonResult<InstanceRecord> {
+    let (records, id) = (records(&reader, own).await?, id.to_string());
+    found(records.into_iter().find(|record| record.id == id))
+}
+
+async fn records(reader: &RequestContext, own: String) -> ApiResult<Vec<InstanceRecord>> {
+    let hosts = known_hosts(reader).await?;
     let viewer = reader.viewer;
     let read = reader.read(move |tx| {
         let mut said = instance_info::all(tx)?;
@@ -110,25 +142,23 @@ async fn instances(
             .collect();
         Ok(read)
     });
-    let mut records = vec![InstanceRecord::new(
-        own,
-        InstanceKind::Own,
-        &reader.app.own.info,
-    )];
-    let (mut read_hosts, nothing) = (Vec::new(), InstanceInfo::default());
+    let own = InstanceRecord::new(own, InstanceKind::Own, &reader.app.own.info);
+    let mut records: Vec<InstanceRecord> = own.into_iter().collect();
+    let nothing = InstanceInfo::default();
     for (origin, said) in read.await? {
-        let host = origin.split_once("://").map(|(_, host)| host);
-        read_hosts.extend(host.map(str::to_ascii_lowercase));
         let info = said.as_ref().map_or(&nothing, |said| &said.info);
-        records.push(InstanceRecord {
+        let record = InstanceRecord::new(origin, InstanceKind::Upstream, info);
+        records.extend(record.map(|record| InstanceRecord {
             fetched_at: said.as_ref().map(|said| iso_8601(said.fetched_at_ms)),
-            ..InstanceRecord::new(origin, InstanceKind::Upstream, info)
-        });
+            ..record
+        }));
     }
-    let others = hosts.iter().filter(|host| !read_hosts.contains(host));
-    records.extend(others.map(|host| {
+    let mut known: HashSet<String> = records.iter().map(|record| record.id.clone()).collect();
+    let others = hosts.iter().filter_map(|host| {
         let origin = format!("https://{host}");
         InstanceRecord::new(origin, InstanceKind::AuthorHost, &nothing)
-    }));
-    Ok(Json(records))
+    });
+    // Names may spell one host in several ways.
+    records.extend(others.filter(|record| known.insert(record.id.clone())));
+    Ok(records)
 }

@@ -198,7 +198,7 @@ async fn newest(
         list: list.id,
     };
     let timeline = SavedTimeline::new(key, predicate).map_err(ApiError::invalid)?;
-    let search = timeline.into_search();
+    let search = timeline.into_search().at(&context.address);
     let range = Range {
         limit: POSTS,
         ..Range::default()

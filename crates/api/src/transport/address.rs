@@ -8,28 +8,46 @@ use axum::{
 use super::ConnectionEnds;
 use crate::App;
 
-/// The server's own address as its clients write it, without a trailing slash.
+/// The server's own address as its clients write it.
 #[derive(Clone, Debug)]
-pub(crate) struct Address(String);
+pub(crate) struct Address {
+    /// Without a trailing slash.
+    url: String,
+    /// True if it is `public_url`, and not what a client says.
+    is_public: bool,
+}
 
 impl Address {
+    /// The address of a server of which nobody knows another one.
+    pub(crate) fn local() -> Self {
+        Self {
+            url: "http://localhost".to_owned(),
+            is_public: false,
+        }
+    }
+
     /// The URL of a path; without a host if the request named none.
     pub(crate) fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.0)
+        format!("{}{path}", self.url)
     }
 
     /// The host and, if it is not the default, the port.
     pub(crate) fn domain(&self) -> &str {
-        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let rest = self.url.split_once("://").map_or("", |(_, rest)| rest);
         match rest.split('/').next() {
             None | Some("") => "localhost",
             Some(domain) => domain,
         }
     }
 
+    /// The host by which other servers name this server's accounts; `None` without `public_url`.
+    pub(crate) fn own_host(&self) -> Option<&str> {
+        self.is_public.then(|| self.domain())
+    }
+
     /// Where a client would look for streams.
     pub(crate) fn streaming(&self) -> String {
-        let is_encrypted = self.0.starts_with("https:");
+        let is_encrypted = self.url.starts_with("https:");
         let scheme = if is_encrypted { "wss" } else { "ws" };
         format!("{scheme}://{}", self.domain())
     }
@@ -39,10 +57,15 @@ impl FromRequestParts<Arc<App>> for Address {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
-        Ok(Self(match &app.public_base {
-            Some(base) => base.as_str().trim_end_matches('/').to_owned(),
-            None => request_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
-        }))
+        Ok(Self {
+            url: match &app.public_base {
+                Some(base) => base.as_str().trim_end_matches('/').to_owned(),
+                None => {
+                    request_host(parts).map_or_else(String::new, |host| format!("http://{host}"))
+                }
+            },
+            is_public: app.public_base.is_some(),
+        })
     }
 }
 

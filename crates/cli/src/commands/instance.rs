@@ -174,16 +174,19 @@ fn described(of: &KnownInstanceInfo) -> Vec<String> {
 }
 
 fn shown(of: &ShownInstance) -> Vec<String> {
+    let id = format!("ID: {}", or_dash(&of.id));
     if !of.is_read {
         let address = &of.address;
-        return vec![format!(
+        let known = format!(
             "{address}: no source reads it; it is known by its authors in what other servers showed"
-        )];
+        );
+        return vec![known, id];
     }
-    let mut lines = match &of.info {
-        Some(info) => described(info),
-        None => vec!["it has not said what it is yet".to_owned()],
-    };
+    let mut lines = vec![id];
+    match &of.info {
+        Some(info) => lines.extend(described(info)),
+        None => lines.push("it has not said what it is yet".to_owned()),
+    }
     lines.push(String::new());
     lines.extend(table::lines(of.timelines.iter().map(|of| {
         let order = match (&of.order, &of.layout) {

@@ -35,11 +35,13 @@ normal_text! {
 }
 
 normal_text! {
-    /// The host of an instance, with its port if that is not the default, in lower case.
+    /// The host of an instance, with its port if that is not the default, in lower case. An
+    /// instance's ID is not a host.
     Host, |text| {
         let host = text.split_once("://").map_or(text, |(_, host)| host);
         let host = host.trim_end_matches('/');
-        (!host.is_empty() && !host.contains('/')).then(|| host.to_ascii_lowercase())
+        let is_number = host.bytes().all(|byte| byte.is_ascii_digit());
+        (!is_number && !host.contains('/')).then(|| host.to_ascii_lowercase())
     }
 }
 

@@ -88,6 +88,10 @@ fn what_is_no_predicate_is_rejected_with_a_reason() {
         (json!({"has": 1}), "invalid type: integer"),
         (json!({"has": "media", "is": "reply"}), "second condition"),
         (json!({"belonging": ""}), "expected a host"),
+        (
+            json!({"belonging": "5444416900293067341"}),
+            "expected a host",
+        ),
         (json!({"id_mask": {"acct": "ann"}}), "expected an account"),
         (
             json!({"id_mask": {"acct": "ann@a", "id": "x"}}),

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{post::PostKind, timeline::Machine};
+use driftline_core::{names::host::HostKey, post::PostKind, timeline::Machine};
 use driftline_runtime::CommandError;
 use driftline_store::{
     InstanceId, SourceId, StoreError, Tx, Viewer, author_hosts, credential,
@@ -39,6 +39,7 @@ pub(super) async fn list(
         let sources = sources.iter().filter(|it| it.instance.id == instance.id);
         let credentials = credentials.iter().filter(|it| it.instance == instance.id);
         KnownInstance {
+            id: id_of(&instance.origin),
             address: instance.origin,
             api: instance.api,
             posts: posts.get(&instance.id).copied().unwrap_or(0),
@@ -48,6 +49,11 @@ pub(super) async fn list(
         }
     });
     Ok(rows.collect())
+}
+
+/// The ID of the instance at an origin, in decimal digits.
+fn id_of(origin: &str) -> String {
+    HostKey::new(origin).map_or_else(String::new, |host| host.instance_id().to_string())
 }
 
 fn known_info(said: StoredInstanceInfo) -> KnownInstanceInfo {
@@ -74,6 +80,7 @@ async fn show_author_host(host: &Host, address: &Address) -> Result<ShownInstanc
         )));
     }
     Ok(ShownInstance {
+        id: id_of(&address.to_string()),
         address: address.to_string(),
         info: None,
         is_read: false,
@@ -126,6 +133,7 @@ pub(super) async fn show(
         .collect();
     timelines.sort_by(|a, b| (&a.timeline, &a.source).cmp(&(&b.timeline, &b.source)));
     Ok(ShownInstance {
+        id: id_of(&address),
         address,
         info: said.map(known_info),
         is_read: true,

@@ -1,7 +1,13 @@
 //! What is told of servers: of this one, and of those that the caller may know of.
 
 use driftline_api::{ConfiguredInstance, OwnInstance};
-use driftline_core::{names::audience::Audience, social::InstanceSelfDescription};
+use driftline_core::{
+    names::{
+        audience::Audience,
+        host::{HostKey, MIN_INSTANCE_ID},
+    },
+    social::InstanceSelfDescription,
+};
 use driftline_store::{
     InstanceId, Owner, instance,
     instance_info::{self, StoredInstanceInfo},
@@ -70,6 +76,8 @@ async fn the_operator_says_what_the_server_is() {
     assert_eq!(records[0]["kind"], "own");
     assert_eq!(records[0]["maintainer_name"], "Ann");
     assert_eq!(records[0]["origin"], world.base);
+    let id = records[0]["id"].as_str().unwrap();
+    assert_eq!(world.json(&format!("{INSTANCES}/{id}")).await, records[0]);
     world.close().await;
 }
 
@@ -107,7 +115,32 @@ async fn servers_are_told_of_to_those_who_may_know_of_them() {
         (&json!("Bob's"), &json!("upstream"))
     );
     assert!(known["fetched_at"].is_string());
-    assert!(known.get("id").is_none(), "numbers would tell of others");
+    let id = HostKey::new(&scene.origin).unwrap().instance_id();
+    assert_eq!(
+        known["id"],
+        json!(id.to_string()),
+        "numbers would tell of others"
+    );
+    let path = format!("{INSTANCES}/{id}");
+    assert_eq!(bob.get(&path).await, known);
+    let far = HostKey::new("far.example").unwrap().instance_id();
+    let far = bob.get(&format!("{INSTANCES}/{far}")).await;
+    assert_eq!(
+        (&far["origin"], &far["kind"]),
+        (&json!("https://far.example"), &json!("author_host"))
+    );
+    // To others it is like one that nobody reads.
+    let unknown = format!("{INSTANCES}/{}", MIN_INSTANCE_ID + 1);
+    for path in [&path, &unknown] {
+        let of_ann = scene.get_with(path, &ann.token).await;
+        assert_eq!(of_ann.status(), StatusCode::NOT_FOUND);
+        let of_strangers = scene.answer(path).await;
+        assert_eq!(of_strangers.status(), StatusCode::NOT_FOUND);
+        assert_eq!(
+            of_ann.text().await.unwrap(),
+            of_strangers.text().await.unwrap()
+        );
+    }
     for (peers, instances) in [
         (ann.page(PEERS).await, ann.page(INSTANCES).await),
         (scene.page(PEERS).await, scene.page(INSTANCES).await),
@@ -144,6 +177,8 @@ async fn a_server_that_others_read_is_an_authors_host_to_those_who_know_its_auth
         let mut found = records.into_iter();
         let far = found.find(|record| record["origin"] == "https://far.example");
         let far = far.unwrap();
+        let id = HostKey::new("far.example").unwrap().instance_id();
+        assert_eq!(far["id"], json!(id.to_string()));
         (far["kind"].clone(), far["name"].clone())
     };
     let of_bob = kind(bob.page(INSTANCES).await);

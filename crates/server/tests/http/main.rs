@@ -11,6 +11,7 @@ mod filters;
 mod health;
 mod instances;
 mod library;
+mod linked_accounts;
 mod lists;
 mod lock_out;
 mod log_ins;

@@ -243,6 +243,20 @@ pub fn by_name(tx: &mut Tx<'_>, name: &AccountName) -> Result<Option<LocalAccoun
     Ok(select(tx, "where name_key = $1 and not deleting", &[&name.key()])?.pop())
 }
 
+/// The accounts with these names, in any case, in no order.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
+/// fails.
+pub fn by_names(tx: &mut Tx<'_>, names: &[AccountName]) -> Result<Vec<LocalAccount>, StoreError> {
+    if names.is_empty() {
+        return Ok(Vec::new());
+    }
+    let keys: Vec<String> = names.iter().map(AccountName::key).collect();
+    let keys = Column::text(keys.iter().map(String::as_str));
+    select(tx, "where name_key {in $1} and not deleting", &[&keys])
+}
+
 /// The account with this mail address, in any case.
 ///
 /// # Errors

@@ -1,5 +1,6 @@
 //! People: their accounts, and how they stand to each other.
 
+mod account_copies;
 mod account_removal;
 mod account_sources;
 mod account_states;

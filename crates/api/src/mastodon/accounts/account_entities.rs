@@ -73,7 +73,7 @@ impl AccountEntities {
         if viewer != Viewer::Anonymous {
             entities.add_local(tx, &local, viewer, address)?;
         }
-        entities.add_authors(tx, &authors, viewer)?;
+        entities.add_authors(tx, &authors, viewer, address)?;
         Ok(entities)
     }
 
@@ -115,6 +115,7 @@ impl AccountEntities {
         tx: &mut Tx<'_>,
         ids: &[AccountId],
         viewer: Viewer,
+        address: &Address,
     ) -> Result<(), StoreError> {
         let known = known_accounts(tx, ids, viewer)?;
         let ids: Vec<AccountId> = known.into_iter().collect();
@@ -143,7 +144,10 @@ impl AccountEntities {
         let mut templates: Vec<(AccountId, EntityTemplate)> = Vec::new();
         for account in best.values() {
             if let Some(instance) = instances.get(&account.source.instance) {
-                templates.push((account.id, EntityTemplate::account(account, instance)));
+                templates.push((
+                    account.id,
+                    EntityTemplate::account(account, instance, address),
+                ));
             }
         }
         // A viewer still knows the names of accounts that it relates to and that none of its sources shows any more.
@@ -151,11 +155,14 @@ impl AccountEntities {
         let nameless: Vec<AccountId> = nameless.copied().collect();
         for (id, (instance, acct)) in account::names(tx, &nameless)? {
             if let Some(instance) = instances.get(&instance) {
-                templates.push((id, EntityTemplate::named_account(id, &acct, instance)));
+                templates.push((
+                    id,
+                    EntityTemplate::named_account(id, &acct, instance, address),
+                ));
             }
         }
         let (ids, templates): (Vec<AccountId>, Vec<EntityTemplate>) = templates.into_iter().unzip();
-        let local = LocalReferences::find(tx, EntityTemplate::references(&templates), &sources)?;
+        let local = LocalReferences::find(tx, &templates, &sources, address)?;
         for (id, template) in ids.into_iter().zip(templates) {
             let mut body = Vec::new();
             template.write(&mut body, &local, None);

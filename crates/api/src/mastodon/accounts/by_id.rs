@@ -16,6 +16,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     account_entities::{Entities, entities, entity},
     ids_query::{IdsParams, IdsQuery},
+    linked_accounts::is_own,
     related_accounts::relation_page,
 };
 use crate::{
@@ -79,9 +80,10 @@ async fn statuses(
     query: PageQuery,
 ) -> ApiResult {
     let (viewer, author) = (reader.viewer, AccountId::new(id));
-    entity(&reader, author).await?;
+    let account = entity(&reader, author).await?;
     let filter = Arc::new(StatusFilter::new(&query));
-    if filter.takes_nothing || local_account_id(author).is_some() {
+    // Posts that other servers show under the name of an account of this server are not its own.
+    if filter.takes_nothing || is_own(&account, &reader.address) {
         return Ok(Page::empty().answer(&query));
     }
     let read = move |tx: &mut Tx<'_>, range: &Range| {

@@ -239,7 +239,10 @@ fn beginning_with(
         let page = account::beginning_with(tx, (&text, &after), &sources, MAX_FOUND)?;
         let Some((last, _)) = page.last() else { break };
         after.clone_from(last);
-        let page: Vec<AccountId> = page.into_iter().map(|(_, id)| id).collect();
+        // Accounts of this server are found above, by their own names.
+        let is_own = |key: &str| key.rsplit_once('@').is_some_and(|(_, host)| host == domain);
+        let page = page.into_iter().filter(|(key, _)| !is_own(key));
+        let page: Vec<AccountId> = page.map(|(_, id)| id).collect();
         let known = known_accounts(tx, &page, viewer)?;
         let new = page.into_iter().filter(|id| known.contains(id));
         for id in new.take(most - ids.len()) {

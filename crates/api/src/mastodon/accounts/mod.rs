@@ -4,6 +4,7 @@ pub(super) mod account_entities;
 mod by_id;
 pub(super) mod find;
 mod ids_query;
+pub(super) mod linked_accounts;
 mod own_account;
 mod related_accounts;
 mod relations;

@@ -85,16 +85,16 @@ pub(crate) async fn entity(context: &RequestContext, id: u64) -> ApiResult {
     responses((status = 200, body = [StatusEdit]), (status = 404, body = Problem)),
 )]
 pub(crate) async fn history(reader: MayRead<needs::ReadStatuses>, PathId(id): PathId) -> ApiResult {
-    let viewer = reader.viewer;
+    let (viewer, address) = (reader.viewer, reader.address.clone());
     answer_post(&reader, id, move |tx, post, instance| {
         let versions = history::versions(tx, post.post_id, viewer)?;
         let mut shown: Vec<EntityTemplate> = versions
             .iter()
-            .filter_map(|version| EntityTemplate::version(post, instance, version))
+            .filter_map(|version| EntityTemplate::version(post, instance, version, &address))
             .collect();
-        shown.push(EntityTemplate::edit(post, instance));
+        shown.push(EntityTemplate::edit(post, instance, &address));
         let readable = ReadableSources::load(tx, viewer)?;
-        let local = LocalReferences::find(tx, EntityTemplate::references(&shown), &readable)?;
+        let local = LocalReferences::find(tx, &shown, &readable, &address)?;
         Ok(EntityTemplate::list(&shown, &local, None))
     })
     .await

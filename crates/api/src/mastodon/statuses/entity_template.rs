@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_id::Layout;
 use driftline_mastodon::{
-    Copier, RawObject, Referent, StatusHead, Template, ViewerOverlay, is_for_anyone,
+    AccountForm, Copier, RawObject, Referent, StatusHead, Template, ViewerOverlay, is_for_anyone,
 };
 use driftline_store::{
     AccountId, InstanceId, LocalId,
@@ -17,6 +17,7 @@ use driftline_store::{
 use serde_json::json;
 
 use super::local_references::LocalReferences;
+use crate::transport::Address;
 
 /// What posts say of the account that views them, by their IDs in the public timeline. A post
 /// without an entry says nothing special.
@@ -32,7 +33,7 @@ pub(crate) struct EntityTemplate {
 impl EntityTemplate {
     /// The entity `Status`. If the post's JSON cannot be parsed, it shows only the columns that the
     /// store has.
-    pub(crate) fn status(post: &TimelinePost, instance: &Instance) -> Self {
+    pub(crate) fn status(post: &TimelinePost, instance: &Instance, address: &Address) -> Self {
         let members = RawObject::parse(&post.raw).unwrap_or_else(|_| {
             tracing::warn!(post = %post.post_id, "invalid JSON of a stored post: expected an object");
             RawObject::default()
@@ -48,32 +49,39 @@ impl EntityTemplate {
             uri: post.uri.as_deref(),
             url: post.url.as_deref(),
         };
-        Self::new(instance, |copier, out| copier.status(out, &members, &head))
+        Self::new(instance, address, |copier, out| {
+            copier.status(out, &members, &head);
+        })
     }
 
     /// The entity `Account` of an author, as an instance last showed it.
-    pub(crate) fn account(account: &Account, instance: &Instance) -> Self {
+    pub(crate) fn account(account: &Account, instance: &Instance, address: &Address) -> Self {
         let members = RawObject::parse(&account.raw).unwrap_or_default();
-        Self::new(instance, |copier, out| {
+        Self::new(instance, address, |copier, out| {
             copier.whole_account(out, &members, account.id.raw());
         })
     }
 
     /// The entity `Account` of an account of which nothing but the name is known: `name`, or `name@host`.
-    pub(crate) fn named_account(id: AccountId, acct: &str, instance: &Instance) -> Self {
+    pub(crate) fn named_account(
+        id: AccountId,
+        acct: &str,
+        instance: &Instance,
+        address: &Address,
+    ) -> Self {
         let username = acct.split('@').next().unwrap_or_default();
         let json = json!({ "username": username, "acct": acct, "display_name": username });
         let json = json.to_string();
         let members = RawObject::parse(&json).unwrap_or_default();
-        Self::new(instance, |copier, out| {
+        Self::new(instance, address, |copier, out| {
             copier.whole_account(out, &members, id.raw());
         })
     }
 
     /// The entity `StatusEdit` of the current version.
-    pub(crate) fn edit(post: &TimelinePost, instance: &Instance) -> Self {
+    pub(crate) fn edit(post: &TimelinePost, instance: &Instance, address: &Address) -> Self {
         let members = RawObject::parse(&post.raw).unwrap_or_default();
-        Self::edit_of(post, instance, &members)
+        Self::edit_of(post, instance, &members, address)
     }
 
     /// The entity `StatusEdit` of an earlier version; `None` if that was not public. One that the server's edit history
@@ -82,25 +90,36 @@ impl EntityTemplate {
         post: &TimelinePost,
         instance: &Instance,
         version: &Version,
+        address: &Address,
     ) -> Option<Self> {
         let members = RawObject::parse(&version.raw).ok()?;
         let is_shown =
             version.ended_by == EndedBy::Edit && (version.is_fetched || is_for_anyone(&members));
-        is_shown.then(|| Self::edit_of(post, instance, &members))
+        is_shown.then(|| Self::edit_of(post, instance, &members, address))
     }
 
-    fn edit_of(post: &TimelinePost, instance: &Instance, members: &RawObject<'_>) -> Self {
+    fn edit_of(
+        post: &TimelinePost,
+        instance: &Instance,
+        members: &RawObject<'_>,
+        address: &Address,
+    ) -> Self {
         let account = post.account.map(|id| id.raw());
-        Self::new(instance, |copier, out| {
+        Self::new(instance, address, |copier, out| {
             copier.status_edit(out, members, created_at_ms(post), account);
         })
     }
 
-    fn new(instance: &Instance, copy: impl FnOnce(&Copier<'_>, &mut Template)) -> Self {
+    fn new(
+        instance: &Instance,
+        address: &Address,
+        copy: impl FnOnce(&Copier<'_>, &mut Template),
+    ) -> Self {
         let mut template = Template::default();
         let copier = Copier {
             origin: &instance.origin,
             api: instance.api,
+            own_host: address.own_host(),
         };
         copy(&copier, &mut template);
         Self {
@@ -122,6 +141,12 @@ impl EntityTemplate {
             let references = entity.template.references();
             references.map(|(referent, id)| (entity.instance, referent, id))
         })
+    }
+
+    /// The names of this server's accounts that entities show.
+    pub(crate) fn own_accounts(entities: &[Self]) -> impl Iterator<Item = &str> {
+        let templates = entities.iter().map(|entity| &entity.template);
+        templates.flat_map(Template::own_accounts)
     }
 
     /// The IDs at the instance of the posts within it that say something of their viewer.
@@ -163,7 +188,8 @@ impl EntityTemplate {
             Some(found.cloned().unwrap_or_default())
         };
         let id = |referent, id: &str| local.id(self.instance, referent, id);
-        self.template.fill(out, id, overlay);
+        let own = |form: AccountForm, name: &str| local.linked.get(form, name);
+        self.template.fill(out, id, overlay, own);
     }
 }
 
@@ -190,7 +216,8 @@ mod tests {
             origin: "https://a.example".to_owned(),
             api: Api::Mastodon,
         };
-        let shown = EntityTemplate::status(post, &instance);
+        let address = Address::local();
+        let shown = EntityTemplate::status(post, &instance, &address);
         shown.write(&mut out, &LocalReferences::default(), overlays);
         serde_json::from_slice(&out).expect("JSON")
     }

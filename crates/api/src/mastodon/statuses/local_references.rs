@@ -1,4 +1,4 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::{post::References, upstream_id::UpstreamId};
 use driftline_mastodon::Referent;
@@ -9,27 +9,35 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
+use super::entity_template::EntityTemplate;
+use crate::{mastodon::accounts::linked_accounts::LinkedAccounts, transport::Address};
+
 /// The local IDs of the posts and accounts that an answer names, looked up once for all of it.
 #[derive(Debug, Default)]
-pub(crate) struct LocalReferences(HashMap<InstanceId, reference::LocalIds>);
+pub(crate) struct LocalReferences {
+    ids: HashMap<InstanceId, reference::LocalIds>,
+    /// The accounts of this server that the answer shows.
+    pub(super) linked: LinkedAccounts,
+}
 
 impl LocalReferences {
-    /// Looks up these, as who may read these sources finds them.
-    pub(crate) fn find<'n>(
+    /// Looks up what these entities name, as who may read these sources finds it.
+    pub(crate) fn find(
         tx: &mut Tx<'_>,
-        named: impl Iterator<Item = (InstanceId, Referent, &'n str)>,
+        shown: &[EntityTemplate],
         readable: &ReadableSources,
+        address: &Address,
     ) -> Result<Self, StoreError> {
-        Self::ask(tx, named)?.read(tx, readable)
+        Self::ask(tx, shown)?.read(tx, readable, address)
     }
 
-    /// Asks for these, along with what is asked next.
-    pub(crate) fn ask<'n>(
+    /// Asks for what these entities name, along with what is asked next.
+    pub(crate) fn ask(
         tx: &mut Tx<'_>,
-        named: impl Iterator<Item = (InstanceId, Referent, &'n str)>,
+        shown: &[EntityTemplate],
     ) -> Result<PendingReferences, StoreError> {
         let mut all: HashMap<InstanceId, References> = HashMap::new();
-        for (instance, referent, id) in named {
+        for (instance, referent, id) in EntityTemplate::references(shown) {
             let references = all.entry(instance).or_default();
             let ids = match referent {
                 Referent::Post => &mut references.posts,
@@ -42,12 +50,16 @@ impl LocalReferences {
             let ids = reference::local_ids_later(tx, instance, &references)?;
             asked.push((instance, references.posts, ids));
         }
-        Ok(PendingReferences(asked))
+        let own = EntityTemplate::own_accounts(shown).map(str::to_owned);
+        Ok(PendingReferences {
+            asked,
+            own_accounts: own.collect(),
+        })
     }
 
     /// Names posts of an instance by these IDs, whatever was found.
     pub(crate) fn name_posts(&mut self, instance: InstanceId, ids: HashMap<String, LocalId>) {
-        self.0.entry(instance).or_default().posts.extend(ids);
+        self.ids.entry(instance).or_default().posts.extend(ids);
     }
 
     /// The local ID of what has that ID at an instance.
@@ -57,16 +69,22 @@ impl LocalReferences {
         referent: Referent,
         upstream_id: &str,
     ) -> Option<u64> {
-        let ids = self.0.get(&instance)?;
+        let ids = self.ids.get(&instance)?;
         match referent {
             Referent::Post => ids.posts.get(upstream_id).map(|id| id.raw()),
-            Referent::Account => ids.accounts.get(upstream_id).map(|id| id.raw()),
+            Referent::Account => {
+                let id = ids.accounts.get(upstream_id)?;
+                Some(self.linked.shown_id(id.raw()))
+            }
         }
     }
 }
 
 /// What was asked for of what posts and accounts name.
-pub(crate) struct PendingReferences(Vec<(InstanceId, Vec<UpstreamId>, PendingLocalIds)>);
+pub(crate) struct PendingReferences {
+    asked: Vec<(InstanceId, Vec<UpstreamId>, PendingLocalIds)>,
+    own_accounts: HashSet<String>,
+}
 
 impl PendingReferences {
     /// What was asked for, as [`LocalReferences::find`] returns it.
@@ -74,15 +92,18 @@ impl PendingReferences {
         self,
         tx: &mut Tx<'_>,
         readable: &ReadableSources,
+        address: &Address,
     ) -> Result<LocalReferences, StoreError> {
         let mut found = LocalReferences::default();
-        for (instance, posts, ids) in self.0 {
+        for (instance, posts, ids) in self.asked {
             let mut ids = ids.read(tx)?.for_viewer(tx, readable)?;
             let names: Vec<&str> = posts.iter().map(|id| id.as_str()).collect();
             ids.posts
                 .extend(timeline::named(tx, instance, &names, readable)?);
-            found.0.insert(instance, ids);
+            found.ids.insert(instance, ids);
         }
+        let names = self.own_accounts.iter().map(String::as_str);
+        found.linked = LinkedAccounts::load(tx, names, readable.viewer(), address)?;
         Ok(found)
     }
 }

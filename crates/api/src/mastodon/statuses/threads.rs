@@ -45,7 +45,7 @@ async fn context(reader: MayRead<needs::ReadStatuses>, PathId(id): PathId) -> Ap
         let Some((post, thread)) = read(tx, id, viewer)? else {
             return Ok(None);
         };
-        let hidden = HiddenPosts::load(tx, viewer, now_ms)?;
+        let hidden = view.hidden(tx)?.read(tx)?;
         write(tx, &post, &thread, &hidden, &view).map(Some)
     });
     let body = written.await?.ok_or(ApiError::NotFound)?;
@@ -148,7 +148,7 @@ fn write(
     posts.extend(thread.descendants.iter().filter(is_shown));
     let shown: Vec<EntityTemplate> = posts
         .iter()
-        .map(|post| EntityTemplate::status(post, &instance))
+        .map(|post| EntityTemplate::status(post, &instance, &view.address))
         .collect();
     // Each names the others by the IDs that they have in this answer, and the post as it was asked for.
     let all = thread.ancestors.iter().chain(&thread.descendants);

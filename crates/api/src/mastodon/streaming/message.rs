@@ -20,7 +20,7 @@ use crate::{
         timelines::{home, list_timeline, public},
         view::View,
     },
-    transport::ApiResult,
+    transport::{Address, ApiResult},
 };
 
 /// A message of a stream.
@@ -220,7 +220,7 @@ impl ChannelChange {
     /// The timeline of a list with a predicate; `None` if the channel is something else.
     fn saved_timeline(&self, tx: &mut Tx<'_>) -> Result<Option<SavedTimeline>, StoreError> {
         match self.list() {
-            Some(list) => saved_timeline(tx, list),
+            Some(list) => saved_timeline(tx, list, &self.view.address),
             None => Ok(None),
         }
     }
@@ -232,8 +232,9 @@ impl ChannelChange {
 
     /// A part of the channel's timeline, as pages have it.
     fn stretch(&self, tx: &mut Tx<'_>, range: &Range) -> Result<Stretch, StoreError> {
-        let (viewer, only_media, now_ms) = (self.view.viewer, self.channel.only_media, self.now_ms);
+        let (view, only_media) = (&self.view, self.channel.only_media);
         let whole = |posts| Stretch { posts, rest: None };
+        let viewer = view.viewer;
         let Some(account) = viewer.account() else {
             return Ok(whole(match self.channel.timeline {
                 Timeline::Public | Timeline::Remote => timeline::public(tx, range, viewer)?,
@@ -242,12 +243,10 @@ impl ChannelChange {
             }));
         };
         match self.channel.timeline {
-            Timeline::Public | Timeline::Remote => {
-                public::stretch(tx, range, viewer, only_media, now_ms)
-            }
-            Timeline::User => home::stretch(tx, account, range, only_media, now_ms),
+            Timeline::Public | Timeline::Remote => public::stretch(tx, range, only_media, view),
+            Timeline::User => home::stretch(tx, account, range, only_media, view),
             Timeline::List(list) => {
-                let found = list_timeline::stretch(tx, account, list, range, only_media, now_ms)?;
+                let found = list_timeline::stretch(tx, account, list, range, only_media, view)?;
                 // It may be gone since the stream began.
                 Ok(found.unwrap_or_else(|| whole(Vec::new())))
             }
@@ -266,7 +265,7 @@ pub(super) fn entered_messages(
 ) -> Result<Vec<Message>, StoreError> {
     let mut messages = Vec::new();
     if !entries.is_empty()
-        && let Some(saved) = saved_timeline(tx, list)?
+        && let Some(saved) = saved_timeline(tx, list, &view.address)?
     {
         for post in &saved.entered(tx, entries, now_ms)? {
             messages.extend(status_message(tx, view, post, "update")?);
@@ -275,10 +274,15 @@ pub(super) fn entered_messages(
     Ok(messages)
 }
 
-fn saved_timeline(tx: &mut Tx<'_>, list: ListKey) -> Result<Option<SavedTimeline>, StoreError> {
+fn saved_timeline(
+    tx: &mut Tx<'_>,
+    list: ListKey,
+    address: &Address,
+) -> Result<Option<SavedTimeline>, StoreError> {
     let known = list::by_id(tx, list.account, list.list)?;
     let predicate = known.and_then(|known| known.settings.predicate);
-    Ok(predicate.and_then(|predicate| SavedTimeline::new(list, predicate).ok()))
+    let saved = predicate.and_then(|predicate| SavedTimeline::new(list, predicate).ok());
+    Ok(saved.map(|saved| saved.at(address)))
 }
 
 fn status_message(

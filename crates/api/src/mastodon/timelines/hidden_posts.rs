@@ -3,13 +3,15 @@ use std::collections::{HashMap, HashSet};
 use driftline_core::{names::acct::AcctKey, social::Relation};
 use driftline_mastodon::RawObject;
 use driftline_store::{
-    AccountId, InstanceId, PendingRows, StoreError, Tx, instance,
+    AccountId, InstanceId, LocalAccountId, PendingRows, StoreError, Tx, instance, local_account_id,
     social::{
-        mute,
+        local_account, mute,
         relation::{self, RelationRow},
     },
     timeline::{TimelinePost, Viewer},
 };
+
+use crate::{mastodon::accounts::linked_accounts::copy_id, transport::Address};
 
 /// What an account does not want to see in its timelines: posts, and boosts of posts, of those whom it mutes
 /// or blocks, and boosts by those of whom it follows the posts alone.
@@ -27,6 +29,7 @@ pub(crate) struct PendingHiddenPosts(Option<PendingAuthors>);
 struct PendingAuthors {
     blocked: PendingRows<'static, Result<RelationRow, StoreError>>,
     muted: PendingRows<'static, AccountId>,
+    address: Address,
 }
 
 impl HiddenPosts {
@@ -35,6 +38,7 @@ impl HiddenPosts {
         tx: &mut Tx<'_>,
         viewer: Viewer,
         now_ms: i64,
+        address: &Address,
     ) -> Result<PendingHiddenPosts, StoreError> {
         let Some(account) = viewer.account() else {
             return Ok(PendingHiddenPosts(None));
@@ -42,12 +46,8 @@ impl HiddenPosts {
         Ok(PendingHiddenPosts(Some(PendingAuthors {
             blocked: relation::all_later(tx, account, Relation::Blocking)?,
             muted: mute::all_later(tx, account, now_ms)?,
+            address: address.clone(),
         })))
-    }
-
-    /// [`HiddenPosts::ask`] and what was asked.
-    pub(crate) fn load(tx: &mut Tx<'_>, viewer: Viewer, now_ms: i64) -> Result<Self, StoreError> {
-        Self::ask(tx, viewer, now_ms)?.read(tx)
     }
 
     /// The same, and the boosts of `boosters`.
@@ -92,12 +92,24 @@ impl HiddenPosts {
 impl PendingHiddenPosts {
     /// What was asked for.
     pub(crate) fn read(self, tx: &mut Tx<'_>) -> Result<HiddenPosts, StoreError> {
-        let Some(PendingAuthors { blocked, muted }) = self.0 else {
+        let Some(PendingAuthors {
+            blocked,
+            muted,
+            address,
+        }) = self.0
+        else {
             return Ok(HiddenPosts::default());
         };
         let mut authors: HashSet<AccountId> = tx.rows(muted)?.into_iter().collect();
         for blocked in tx.rows(blocked)? {
             authors.insert(blocked?.other);
+        }
+        // What other servers show under the name of an account of this server is by a copy.
+        let local = authors.iter().filter_map(|id| local_account_id(*id));
+        let local: Vec<LocalAccountId> = local.collect();
+        if !local.is_empty() && address.own_host().is_some() {
+            let local = local_account::by_ids(tx, &local)?.into_iter();
+            authors.extend(local.filter_map(|account| copy_id(&account.name, &address)));
         }
         let mut origins = HashMap::new();
         if !authors.is_empty() {

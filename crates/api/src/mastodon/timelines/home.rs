@@ -6,17 +6,17 @@ use driftline_mastodon::has_media;
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx,
     social::{home_source, list_member, relation},
-    timeline::{self, HomeRule, Range, Stretch, TimelinePost, Viewer},
+    timeline::{self, HomeRule, Range, Stretch, TimelinePost},
     viewer::ReadableSources,
 };
 
-use super::hidden_posts::HiddenPosts;
 use crate::{
     auth::{LoggedIn, needs},
     mastodon::{
         entities::Status,
         page::Page,
         page_query::{PageParams, PageQuery},
+        view::View,
     },
     transport::ApiResult,
 };
@@ -28,10 +28,10 @@ use crate::{
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
 )]
 pub(crate) async fn home(caller: LoggedIn<needs::ReadStatuses>, query: PageQuery) -> ApiResult {
-    let (account, now_ms) = (caller.account.id, caller.now_ms());
+    let (account, view) = (caller.account.id, View::new(&caller));
     let only_media = query.only_media;
     let read = move |tx: &mut Tx<'_>, range: &Range| {
-        stretch(tx, account, range, only_media, now_ms).map(Some)
+        stretch(tx, account, range, only_media, &view).map(Some)
     };
     let page = Page::picked(&caller, query.range, read).await?;
     Ok(page.answer(&query))
@@ -43,14 +43,13 @@ pub(crate) fn stretch(
     account: LocalAccountId,
     range: &Range,
     only_media: bool,
-    now_ms: i64,
+    view: &View,
 ) -> Result<Stretch, StoreError> {
-    let viewer = Viewer::Account(account);
     let followed = relation::followed_later(tx, account)?;
-    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
+    let hidden = view.hidden(tx)?;
     let exclusive = list_member::exclusive_later(tx, account)?;
     let sources = home_source::all_later(tx, account)?;
-    let readable = ReadableSources::load(tx, viewer)?;
+    let readable = ReadableSources::load(tx, view.viewer)?;
     let followed = tx.rows(followed)?;
     let posts_only = followed.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();

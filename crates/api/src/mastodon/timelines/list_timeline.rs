@@ -19,7 +19,7 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use super::{hidden_posts::HiddenPosts, lists::is_the_operators};
+use super::lists::is_the_operators;
 use crate::{
     auth::{OperatorOrAccount, RequestContext, needs},
     description::ids::ListId,
@@ -44,7 +44,7 @@ pub(crate) async fn list(
     PathId(id): PathId,
     query: PageQuery,
 ) -> ApiResult {
-    let (range, only_media, now_ms) = (query.range, query.only_media, reader.now_ms());
+    let (range, only_media, view) = (query.range, query.only_media, View::new(&reader));
     // Sources are the operator's lists, and an account has its own.
     let page = if let Some(account) = reader.viewer.account() {
         let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
@@ -62,7 +62,7 @@ pub(crate) async fn list(
             return Ok(page.answer(&query));
         }
         let read = move |tx: &mut Tx<'_>, range: &Range| {
-            stretch(tx, account, LocalId::new(id), range, only_media, now_ms)
+            stretch(tx, account, LocalId::new(id), range, only_media, &view)
         };
         Page::picked(&reader, range, read).await?
     } else if only_media {
@@ -75,7 +75,6 @@ pub(crate) async fn list(
         };
         Page::picked(&reader, range, read).await?
     } else {
-        let view = View::new(&reader);
         let page = reader.read(move |tx| {
             let Some(source) = readable_source(tx, id)? else {
                 return Ok(None);
@@ -97,7 +96,11 @@ async fn saved(
     only_media: bool,
 ) -> ApiResult<Page> {
     let search = saved_timeline(list, predicate, only_media).map_err(ApiError::invalid)?;
-    let posts = search.into_search().posts(reader, range).await?;
+    let posts = search
+        .into_search()
+        .at(&reader.address)
+        .posts(reader, range)
+        .await?;
     Page::of_posts(reader, posts).await
 }
 
@@ -127,7 +130,7 @@ pub(crate) fn stretch(
     id: LocalId,
     range: &Range,
     only_media: bool,
-    now_ms: i64,
+    view: &View,
 ) -> Result<Option<Stretch>, StoreError> {
     let Some(list) = list::by_id(tx, account, id)? else {
         return Ok(None);
@@ -136,9 +139,8 @@ pub(crate) fn stretch(
     let relations = relation::to(tx, account, &members)?;
     let posts_only = relations.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
-    let viewer = Viewer::Account(account);
-    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
-    let readable = ReadableSources::load(tx, viewer)?;
+    let hidden = view.hidden(tx)?;
+    let readable = ReadableSources::load(tx, view.viewer)?;
     let hidden = hidden.read(tx)?.and_boosts_of(boosters);
     let replies = ShownReplies::load(tx, account, &list, &readable.keys())?;
     let rule = HomeRule {

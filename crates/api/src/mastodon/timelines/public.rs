@@ -3,17 +3,17 @@
 use driftline_mastodon::has_media;
 use driftline_store::{
     StoreError, Tx,
-    timeline::{self, Range, Stretch, TimelinePost, Viewer},
+    timeline::{self, Range, Stretch, TimelinePost},
     viewer::ReadableSources,
 };
 
-use super::hidden_posts::HiddenPosts;
 use crate::{
     auth::{MayRead, needs},
     mastodon::{
         entities::Status,
         page::Page,
         page_query::{PageParams, PageQuery, PublicParams},
+        view::View,
     },
     transport::{ApiResult, Problem},
 };
@@ -28,10 +28,9 @@ pub(crate) async fn public(reader: MayRead<needs::ReadStatuses>, query: PageQuer
     if query.local {
         return Ok(Page::empty().answer(&query));
     }
-    let (viewer, only_media, now_ms) = (reader.viewer, query.only_media, reader.now_ms());
-    let read = move |tx: &mut Tx<'_>, range: &Range| {
-        stretch(tx, range, viewer, only_media, now_ms).map(Some)
-    };
+    let (view, only_media) = (View::new(&reader), query.only_media);
+    let read =
+        move |tx: &mut Tx<'_>, range: &Range| stretch(tx, range, only_media, &view).map(Some);
     let page = Page::picked(&reader, query.range, read).await?;
     Ok(page.answer(&query))
 }
@@ -40,12 +39,11 @@ pub(crate) async fn public(reader: MayRead<needs::ReadStatuses>, query: PageQuer
 pub(crate) fn stretch(
     tx: &mut Tx<'_>,
     range: &Range,
-    viewer: Viewer,
     only_media: bool,
-    now_ms: i64,
+    view: &View,
 ) -> Result<Stretch, StoreError> {
-    let hidden = HiddenPosts::ask(tx, viewer, now_ms)?;
-    let readable = ReadableSources::load(tx, viewer)?;
+    let hidden = view.hidden(tx)?;
+    let readable = ReadableSources::load(tx, view.viewer)?;
     let hidden = hidden.read(tx)?;
     let picks = |post: &TimelinePost| !hidden.has(post) && (!only_media || has_media(&post.raw));
     let all = hidden.is_empty() && !only_media;

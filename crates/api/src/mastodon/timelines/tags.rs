@@ -49,7 +49,7 @@ pub(crate) async fn timeline(
     PathText(tag): PathText,
     query: PageQuery,
 ) -> ApiResult {
-    let search = search_for_tags(&tag, &query)?;
+    let search = search_for_tags(&tag, &query)?.at(&reader.address);
     if query.local {
         return Ok(Page::empty().answer(&query));
     }
@@ -102,7 +102,11 @@ pub(crate) async fn has_posts(context: &RequestContext, name: &str) -> ApiResult
         limit: 1,
         ..Range::default()
     };
-    Ok(!search.posts(context, newest).await?.is_empty())
+    Ok(!search
+        .at(&context.address)
+        .posts(context, newest)
+        .await?
+        .is_empty())
 }
 
 /// A search for the public posts with a tag, or another of `any`, with all of `all` and none of

@@ -10,6 +10,9 @@ pub struct ListInstances;
 /// An instance, with what hangs from it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KnownInstance {
+    /// Its ID, which follows from its host; empty from a server of an earlier version.
+    #[serde(default)]
+    pub id: String,
     /// Its address.
     pub address: String,
     /// The API that it speaks.
@@ -45,6 +48,9 @@ pub struct ShowInstance {
 /// What an instance honours, as the answers to its sources have shown it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShownInstance {
+    /// Its ID, which follows from its host; empty from a server of an earlier version.
+    #[serde(default)]
+    pub id: String,
     /// Its address; of an author's host, which no source reads, the one that it most likely has.
     pub address: String,
     /// What it says of itself, once it did.

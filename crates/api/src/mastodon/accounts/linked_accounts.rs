@@ -1,0 +1,153 @@
+//! Accounts of this server that other servers show, as authors or by naming them.
+//!
+//! Another server's copy of `ann@own.host` is linked to the account `ann`, where `own.host` is the
+//! host of `public_url`. What the other server says about the account is not shown, and its posts
+//! under that name are not posts of the account.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::{api::Api, names::acct::AcctKey, social::AccountName};
+use driftline_mastodon::{AccountForm, Copier, RawObject, Template};
+use driftline_store::{
+    AccountId, StoreError, Tx, account_id, social::local_account, timeline::Viewer,
+};
+use serde::Deserialize;
+use serde_json::{json, value::RawValue};
+
+use super::account_entities::{AccountEntities, MISSING};
+use crate::{mastodon::answer, transport::Address};
+
+/// The accounts of this server that an answer shows because other servers do.
+#[derive(Debug, Default)]
+pub(crate) struct LinkedAccounts {
+    entities: HashMap<String, Entities>,
+    /// The IDs that are shown, by those of the copies.
+    ids: HashMap<u64, u64>,
+}
+
+#[derive(Debug)]
+struct Entities {
+    whole: Box<RawValue>,
+    mention: Box<RawValue>,
+}
+
+impl LinkedAccounts {
+    /// The accounts with these names. A viewer who may not know of an account is shown its name
+    /// alone, under the ID of the copy, as if there were no such account.
+    pub(crate) fn load<'n>(
+        tx: &mut Tx<'_>,
+        names: impl Iterator<Item = &'n str>,
+        viewer: Viewer,
+        address: &Address,
+    ) -> Result<Self, StoreError> {
+        let names: HashSet<&str> = names.collect();
+        let mut linked = Self::default();
+        if names.is_empty() {
+            return Ok(linked);
+        }
+        let valid = names.iter().filter_map(|name| AccountName::new(*name).ok());
+        let valid: Vec<AccountName> = valid.filter(|_| viewer != Viewer::Anonymous).collect();
+        let local = local_account::by_names(tx, &valid)?.into_iter();
+        let local: HashMap<String, AccountId> = local
+            .map(|account| (account.name.key(), account_id(account.id)))
+            .collect();
+        let ids: Vec<AccountId> = local.values().copied().collect();
+        let known = AccountEntities::load(tx, &ids, viewer, address)?;
+        for name in names {
+            let Some(key) = own_key(name, address) else {
+                continue;
+            };
+            let copy_id = key.account_id();
+            let id = local.get(&name.to_ascii_lowercase()).copied();
+            let whole = match id {
+                Some(id) => known.get(id).map(ToOwned::to_owned),
+                None => named(name, copy_id, &key, address),
+            };
+            let Some((whole, mention)) = whole.and_then(|whole| {
+                let mention = mention(&whole)?;
+                Some((whole, mention))
+            }) else {
+                continue;
+            };
+            linked
+                .ids
+                .insert(copy_id, id.map_or(copy_id, AccountId::raw));
+            linked
+                .entities
+                .insert(name.to_owned(), Entities { whole, mention });
+        }
+        Ok(linked)
+    }
+
+    /// The JSON of an account, by its name.
+    pub(crate) fn get(&self, form: AccountForm, name: &str) -> Option<&RawValue> {
+        let entities = self.entities.get(name)?;
+        Some(match form {
+            AccountForm::Whole => &entities.whole,
+            AccountForm::Mention => &entities.mention,
+        })
+    }
+
+    /// The ID that is shown for an account with a local ID, which may be a copy's.
+    pub(crate) fn shown_id(&self, id: u64) -> u64 {
+        self.ids.get(&id).copied().unwrap_or(id)
+    }
+}
+
+/// The ID of copies of an account of this server; `None` if other servers know no host of it.
+pub(crate) fn copy_id(name: &AccountName, address: &Address) -> Option<AccountId> {
+    let key = own_key(name.as_str(), address)?;
+    Some(AccountId::new(key.account_id()))
+}
+
+/// True if an entity `Account` shows an account of this server, or what has the name of one.
+pub(crate) fn is_own(account: &RawValue, address: &Address) -> bool {
+    #[derive(Deserialize)]
+    struct Name {
+        acct: String,
+    }
+    let Ok(Name { acct }) = serde_json::from_str(account.get()) else {
+        return false;
+    };
+    match acct.rsplit_once('@') {
+        // Only this server's own accounts have no host here.
+        None => true,
+        Some((_, host)) => address
+            .own_host()
+            .is_some_and(|own| own.eq_ignore_ascii_case(host)),
+    }
+}
+
+fn own_key(name: &str, address: &Address) -> Option<AcctKey> {
+    AcctKey::new(&format!("{name}@{}", address.own_host()?), "")
+}
+
+/// The entity `Account` of an account of which only the name is shown.
+fn named(name: &str, id: u64, key: &AcctKey, address: &Address) -> Option<Box<RawValue>> {
+    let picture = address.url(MISSING);
+    let json = json!({
+        "username": name, "acct": key.as_str(), "display_name": name,
+        "url": address.url(&format!("/@{name}")), "avatar": picture, "header": picture,
+    });
+    let json = json.to_string();
+    let copier = Copier {
+        origin: &address.url(""),
+        api: Api::Mastodon,
+        own_host: None,
+    };
+    let (mut template, mut body) = (Template::default(), Vec::new());
+    copier.whole_account(&mut template, &RawObject::parse(&json).ok()?, id);
+    template.fill(&mut body, |_, _| None, |_| None, |_, _| None);
+    answer::raw(body)
+}
+
+/// The entity `Mention` of an account.
+fn mention(account: &RawValue) -> Option<Box<RawValue>> {
+    let account = RawObject::from_value(account)?;
+    let member = |name| account.text(name);
+    let mention = json!({
+        "id": member("id")?, "username": member("username")?, "url": member("url")?,
+        "acct": member("acct")?,
+    });
+    serde_json::value::to_raw_value(&mention).ok()
+}

@@ -1,0 +1,212 @@
+//! Accounts of this server that other servers show.
+
+use driftline_core::{names::acct::AcctKey, post::Post};
+use driftline_mastodon::read_status;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json, value::to_raw_value};
+
+use crate::{
+    people::{Person, people_world},
+    world::{World, id, status, with_token},
+};
+
+/// What another server says of an account.
+fn lie(acct: &str) -> Value {
+    let username = acct.split('@').next().unwrap();
+    json!({
+        "id": "5", "username": username, "acct": acct, "display_name": "LIE", "note": "<p>LIE</p>",
+        "url": "https://sim.example/LIE", "avatar": "https://sim.example/LIE.png", "statuses_count": 99,
+    })
+}
+
+fn by(n: u64, account: Value, more: Value) -> Post {
+    let mut json: Value = serde_json::from_str(&status(n).to_json()).unwrap();
+    json["account"] = account;
+    for (name, value) in more.as_object().unwrap() {
+        json[name] = value.clone();
+    }
+    read_status(&to_raw_value(&json).unwrap()).unwrap()
+}
+
+/// A server called own.example, which strangers may read.
+async fn own_world() -> World {
+    let (world, _) = people_world(|app| {
+        with_token(app);
+        app.public_base = Some("https://own.example".parse().unwrap());
+    })
+    .await;
+    world
+}
+
+async fn ann(world: &World) -> Person {
+    let ann = Person::new(world, "ann").await;
+    let profile = json!({ "display_name": "Ann", "note": "Hello" });
+    let path = "/api/v1/accounts/update_credentials";
+    ann.ok(Method::PATCH, path, &profile).await;
+    ann
+}
+
+const PUBLIC: &str = "/api/v1/timelines/public";
+
+fn copy_id(name: &str) -> u64 {
+    let key = AcctKey::new(name, "https://own.example").unwrap();
+    key.account_id()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_of_an_own_account_is_linked_to_it_and_says_nothing_of_it() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    let reply = json!({
+        "in_reply_to_id": "1", "in_reply_to_account_id": "5", "mentions": [lie("ann@own.example")],
+    });
+    let mut boosted: Value = serde_json::from_str(&status(1).to_json()).unwrap();
+    boosted["account"] = lie("ann@own.example");
+    feed.poll_posts(vec![
+        by(1, lie("Ann@own.example"), json!({})),
+        by(
+            2,
+            json!({ "id": "6", "username": "eve", "acct": "eve" }),
+            reply,
+        ),
+        by(
+            3,
+            json!({ "id": "6", "username": "eve", "acct": "eve" }),
+            json!({ "reblog": boosted }),
+        ),
+    ])
+    .await;
+    let own = bob.get(&format!("/api/v1/accounts/{}", ann.id)).await;
+    assert_eq!(
+        (&own["display_name"], &own["note"], &own["statuses_count"]),
+        (&json!("Ann"), &json!("<p>Hello</p>"), &json!(0))
+    );
+    for person in [&ann, &bob] {
+        let page = person.page(PUBLIC).await;
+        let [boost, reply, post] = &page[..] else {
+            panic!("{page:?}")
+        };
+        assert_eq!(post["account"], own);
+        assert_eq!(boost["reblog"]["account"], own);
+        assert_eq!(reply["in_reply_to_account_id"], own["id"]);
+        let mention = json!({
+            "id": own["id"], "username": "ann", "acct": "ann", "url": "https://own.example/@ann",
+        });
+        assert_eq!(reply["mentions"], json!([mention]));
+        assert_eq!(
+            person.get(&format!("/api/v1/statuses/{}", id(post))).await,
+            *post
+        );
+        let edits = format!("/api/v1/statuses/{}/history", id(post));
+        assert_eq!(person.page(&edits).await[0]["account"], own);
+    }
+    // The copy's ID finds the account, and neither has the post.
+    let copy = format!("/api/v1/accounts/{}", copy_id("ann"));
+    assert_eq!(bob.get(&copy).await, own);
+    let found = bob.page("/api/v1/accounts/search?q=ann").await;
+    assert_eq!(found, [own]);
+    for path in [
+        format!("/api/v1/accounts/{}/statuses", ann.id),
+        format!("{copy}/statuses"),
+    ] {
+        assert_eq!(bob.page(&path).await, [""; 0]);
+    }
+    let kept = ann.get("/api/v1/accounts/verify_credentials").await;
+    assert_eq!(
+        (&kept["display_name"], &kept["source"]["note"]),
+        (&json!("Ann"), &json!("Hello"))
+    );
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_cannot_tell_whether_there_is_an_account_of_that_name() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![
+        by(1, lie("ann@own.example"), json!({})),
+        by(
+            2,
+            {
+                let mut of = lie("bob@own.example");
+                of["id"] = json!("7");
+                of
+            },
+            json!({}),
+        ),
+    ])
+    .await;
+    let page = world.page(PUBLIC).await;
+    for (post, name) in [(&page[1], "ann"), (&page[0], "bob")] {
+        let account = &post["account"];
+        assert_eq!(account["id"], json!(copy_id(name).to_string()));
+        assert_eq!(account["acct"], json!(format!("{name}@own.example")));
+        assert_eq!(account["display_name"], json!(name));
+        assert!(!account.to_string().contains("LIE"), "{account}");
+        let path = format!("/api/v1/accounts/{}", copy_id(name));
+        assert_eq!(world.json(&path).await, *account);
+        assert_eq!(world.page(&format!("{path}/statuses")).await, [""; 0]);
+    }
+    let named = |account: &Value, name: &str| {
+        let text = account
+            .to_string()
+            .replace(&copy_id(name).to_string(), "ID");
+        text.replace(name, "NAME")
+    };
+    assert_eq!(
+        named(&page[1]["account"], "ann"),
+        named(&page[0]["account"], "bob")
+    );
+    let of_ann = world.answer(&format!("/api/v1/accounts/{}", ann.id)).await;
+    assert_eq!(of_ann.status(), StatusCode::NOT_FOUND);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_mutes_an_own_account_is_not_shown_its_copies() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    let post = by(
+        1,
+        lie("ann@own.example"),
+        json!({ "tags": [{ "name": "cats" }] }),
+    );
+    feed.poll_posts(vec![post]).await;
+    let pages = [
+        PUBLIC,
+        "/api/v1/timelines/tag/cats",
+        "/api/driftline/v1/find?q=post",
+    ];
+    for path in pages {
+        assert_eq!(bob.page(path).await.len(), 1, "{path}");
+    }
+    bob.post(&format!("/api/v1/accounts/{}/mute", ann.id)).await;
+    for path in pages {
+        assert_eq!(bob.page(path).await, [""; 0], "{path}");
+        assert_eq!(ann.page(path).await.len(), 1, "{path}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_without_an_address_has_no_copies() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = ann(&world).await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let post = ann.page(PUBLIC).await.remove(0);
+    assert_eq!(post["account"]["display_name"], "LIE");
+    assert_eq!(post["account"]["id"], json!(copy_id("ann").to_string()));
+    // A client that names the server so changes nothing.
+    let url = format!("{}{PUBLIC}", world.base);
+    let request = world.client.get(url).bearer_auth(&ann.token);
+    let answer = request.header("host", "own.example").send().await.unwrap();
+    assert!(answer.text().await.unwrap().contains("LIE"));
+    world.close().await;
+}
