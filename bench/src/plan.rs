@@ -1,11 +1,11 @@
 //! `plan`: what the timeline machine misses, fetches and delays once its bound is proven, next to the
 //! clamp of the seed; in virtual time, so the same on every machine.
 
-use driftline_core::timeline::{
-    Backfill, Settings,
-    simulation::{
-        Baseline, Delays, Length, PollerOutcome, Tail, Workload, run as read, run_baseline,
-    },
+use driftline_core::timeline::{Backfill, Settings};
+use driftline_sim::{
+    ThrottleRule,
+    baseline::Poller,
+    workload::{Delays, Length, PollerOutcome, Tail, Workload, run as read, run_baseline},
 };
 
 use crate::{
@@ -55,7 +55,7 @@ pub(crate) fn run(effort: Effort) {
         ));
         let length_ms = scene.length.unproven_ms.min(DAY_MS);
         let peers = seeds.iter().map(|&seed| {
-            let clamp = Baseline::Clamp(1_000);
+            let clamp = Poller::clamp(1_000);
             let every_ms = settings.every_ms;
             run_baseline(
                 &scene.workload,
@@ -295,7 +295,7 @@ fn scenes(quick: bool) -> Vec<Scene> {
             rate_per_s,
             &[],
         );
-        throttled.workload.throttle = Some((300, 15 * 60_000));
+        throttled.workload.throttle = Some(ThrottleRule::paged(300, 15 * 60_000));
         throttled.length = days(1);
         scenes.push(throttled);
     }

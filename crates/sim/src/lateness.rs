@@ -1,6 +1,5 @@
 //! How long after its creation a post becomes visible.
 
-use driftline_core::timeline::simulation::tweet_lateness_ms;
 use smart_default::SmartDefault;
 
 use crate::rng::Rng;
@@ -44,8 +43,39 @@ impl Lateness {
     }
 }
 
+/// The lateness at a quantile (0 to 1), in ms, as measured on two million tweets in the order in
+/// which a collector received them (see `docs/timeline.md`), interpolated on the logarithm of ms.
+pub(crate) fn tweet_lateness_ms(share: f64) -> f64 {
+    let mut below = (0.0, 0.0_f64);
+    for &(quantile, ms) in TWEETS {
+        if share <= quantile {
+            let part = (share - below.0) / (quantile - below.0);
+            let low = below.1.ln_1p();
+            return (low + (ms.ln_1p() - low) * part).exp_m1();
+        }
+        below = (quantile, ms);
+    }
+    below.1
+}
+
 /// The latest 1% count as the tail.
 const TAIL_SHARE: f64 = 0.01;
+const TWEETS: &[(f64, f64)] = &[
+    (0.80, 0.0),
+    (0.85, 7.0),
+    (0.90, 17.0),
+    (0.95, 38.0),
+    (0.99, 160.0),
+    (0.995, 515.0),
+    (0.996_15, 1_000.0),
+    (0.997_60, 2_000.0),
+    (0.999, 3_070.0),
+    (0.999_9, 4_590.0),
+    (0.999_987, 5_000.0),
+    (0.999_99, 5_130.0),
+    (0.999_999_5, 10_000.0),
+    (1.0, 13_100.0),
+];
 
 #[cfg(test)]
 mod tests {

@@ -29,6 +29,7 @@ mod throttles;
 mod truth;
 mod upstream;
 mod wire;
+pub mod workload;
 mod world;
 
 pub use config::{BatchAbility, Batches, Bursts, DatedTomorrow, Lane, WorldConfig};

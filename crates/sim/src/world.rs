@@ -14,11 +14,11 @@ use driftline_core::{
 };
 
 use self::events::EventLog;
-pub(crate) use self::found::answer_order;
 pub use self::{
     events::{Happening, WorldEvent},
     found::Found,
 };
+pub(crate) use self::{found::answer_order, listing::newest_first};
 
 use crate::{
     config::WorldConfig,

@@ -27,7 +27,6 @@ mod scheme;
 mod server_time;
 pub mod session;
 mod settings;
-pub mod simulation;
 mod trials;
 
 pub use abilities::{Honoured, HonouredAbilities, Observed, Unprovable};
@@ -42,6 +41,7 @@ pub use machine::{
     AbsenceRange, Counters, FailedRequest, LastError, LookUpOutcome, Machine, Polls, Step, Stored,
     Waiting,
 };
+pub use overlap::Choice;
 pub use places::Places;
 pub use plan::{Plan, Probe, Proof};
 pub use reading::{Disorder, Reading};

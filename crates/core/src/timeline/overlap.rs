@@ -65,18 +65,19 @@ pub(super) struct Basis<'a> {
 
 /// The chosen overlap and looks, and their cost.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Choice {
-    pub(super) overlap_ms: i64,
+pub struct Choice {
+    /// The overlap in ms.
+    pub overlap_ms: i64,
     /// The looks that read every range.
-    pub(super) looks: Vec<Rung>,
+    pub looks: Vec<Rung>,
     /// True if repeated reads have proven that later looks are unnecessary.
-    pub(super) is_proven: bool,
+    pub is_proven: bool,
     /// The age of an additional look on trial, in ms, to find out if it is enough.
-    pub(super) trial_ms: Option<i64>,
+    pub trial_ms: Option<i64>,
     /// The fetches per post for polls, looks and probes, without faults.
-    pub(super) fetches: f64,
+    pub fetches: f64,
     /// The average time from visible to stored, in ms; `None` without an estimate.
-    pub(super) delay_ms: Option<f64>,
+    pub delay_ms: Option<f64>,
 }
 
 /// The choice with the least delay within the budget. Until the bound is proven, every rung reads

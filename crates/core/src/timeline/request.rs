@@ -160,7 +160,7 @@ impl AnchorQuery {
 
 impl Anchor {
     /// The first of these posts, with the one after it.
-    pub(super) fn first(mut posts: impl Iterator<Item = Key>) -> Option<Self> {
+    pub fn first(mut posts: impl Iterator<Item = Key>) -> Option<Self> {
         Some(Self {
             key: posts.next()?,
             before: posts.next(),

@@ -20,6 +20,12 @@ pub struct IdScheme {
 }
 
 impl IdScheme {
+    /// Mastodon's: numbers in its layout.
+    pub const MASTODON: Self = Self {
+        order: IdOrder::Numeric,
+        layout: Some(Layout::MASTODON),
+    };
+
     /// A scheme without time in its IDs.
     pub const fn untimed(order: IdOrder) -> Self {
         Self {

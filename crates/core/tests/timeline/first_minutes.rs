@@ -1,8 +1,8 @@
 //! The first minutes of a source, from a machine that knows nothing, at the default ladder.
 
-use driftline_core::timeline::{
-    Backfill, Settings,
-    simulation::{Delays, EARLY_MS, EarlyPost, Length, PollerOutcome, Tail, Workload, run},
+use driftline_core::timeline::{Backfill, Settings};
+use driftline_sim::workload::{
+    Delays, EARLY_MS, EarlyPost, Length, PollerOutcome, Tail, Workload, run,
 };
 
 const HISTORY_MS: i64 = 600_000;

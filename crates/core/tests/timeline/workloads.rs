@@ -6,11 +6,11 @@ use std::sync::{
     atomic::{AtomicU64, Ordering},
 };
 
-use driftline_core::timeline::{
-    Backfill, Overlap, Rung, Settings,
-    simulation::{Length, PollerOutcome, Tail, Workload, run},
+use driftline_core::timeline::{Backfill, Overlap, Rung, Settings};
+use driftline_sim::{
+    seeds,
+    workload::{Length, PollerOutcome, Tail, Workload, run},
 };
-use driftline_sim::seeds;
 
 const HOUR_MS: i64 = 3_600_000;
 

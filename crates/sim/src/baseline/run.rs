@@ -1,8 +1,11 @@
-//! A poller run against an upstream in virtual time.
+//! A poller run in virtual time.
 
-use driftline_core::upstream_id::UpstreamId;
+use driftline_core::{
+    answer::{Failure, PageRequest},
+    upstream_id::UpstreamId,
+};
 
-use crate::{baseline::Poller, upstream::Upstream};
+use crate::baseline::Poller;
 
 /// When a poller polls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,46 +17,33 @@ pub struct Schedule {
     /// From the beginning of one poll to that of the next, unless the poll
     /// takes longer.
     pub every_ms: i64,
-    /// How long the client waits for an answer.
-    pub timeout_ms: i64,
 }
 
 /// Runs a poller; answers when its last poll was over, Unix ms. It waits for
 /// a reported reset when it is throttled, as well-behaved clients do.
-pub fn run(upstream: &mut Upstream, poller: &mut Poller, token: &str, schedule: Schedule) -> i64 {
+///
+/// `ask` takes the time at which a request is sent, and returns the IDs of the page and the time at
+/// which they arrive.
+pub fn run(
+    poller: &mut Poller,
+    schedule: Schedule,
+    mut ask: impl FnMut(i64, &PageRequest) -> (Result<Vec<UpstreamId>, Failure>, i64),
+) -> i64 {
     let mut now_ms = schedule.from_ms;
     let mut due_ms = now_ms;
     while due_ms <= schedule.until_ms {
         now_ms = due_ms;
         let mut next = Some(poller.begin(now_ms));
         while let Some(request) = next {
-            let result = upstream.answer(now_ms, token, &request);
-            let waited_ms = upstream.received_at_ms() - now_ms;
-            if waited_ms > schedule.timeout_ms {
-                now_ms += schedule.timeout_ms;
-                poller.fail();
-                break;
-            }
-            now_ms += waited_ms;
-            match result {
-                Ok(page) => {
-                    let ids: Vec<UpstreamId> = page
-                        .listed
-                        .into_iter()
-                        .map(|listed| listed.position)
-                        .collect();
-                    next = poller.take(&ids);
-                }
+            let (answer, received_at_ms) = ask(now_ms, &request);
+            now_ms = received_at_ms;
+            next = match answer {
+                Ok(ids) => poller.take(&ids),
                 Err(failure) => {
-                    poller.fail();
-                    let reset_at_ms = failure
-                        .throttle
-                        .filter(|throttle| throttle.remaining == 0)
-                        .map(|throttle| throttle.reset_at_ms);
-                    now_ms = now_ms.max(reset_at_ms.unwrap_or(now_ms));
-                    break;
+                    now_ms = now_ms.max(poller.fail(&failure));
+                    None
                 }
-            }
+            };
         }
         due_ms = (due_ms + schedule.every_ms.max(1)).max(now_ms);
     }

@@ -37,12 +37,7 @@ impl World {
             .range((low, high))
             .map(|(_, &index)| index)
             .filter(|&index| self.is_listed(index, now_ms));
-        if min_id.is_none() {
-            return visible.rev().take(limit).collect();
-        }
-        let mut slice: Vec<u32> = visible.take(limit).collect();
-        slice.reverse();
-        slice
+        newest_first(visible, min_id.is_some(), limit)
     }
 
     /// The same where the order of pages is not that of the IDs, or bounds are no IDs.
@@ -176,6 +171,21 @@ impl World {
             .nth(deeper)
             .map_or_else(Key::lowest, |(key, _)| key.clone())
     }
+}
+
+/// A page of what is listed from the oldest to the newest: the newest posts, or with `min_id` those
+/// next above it.
+pub(crate) fn newest_first<T>(
+    listed: impl DoubleEndedIterator<Item = T>,
+    has_min_id: bool,
+    limit: usize,
+) -> Vec<T> {
+    if !has_min_id {
+        return listed.rev().take(limit).collect();
+    }
+    let mut page: Vec<T> = listed.take(limit).collect();
+    page.reverse();
+    page
 }
 
 /// What a bound names.

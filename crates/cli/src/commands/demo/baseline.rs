@@ -30,7 +30,7 @@ pub(super) async fn poll(
         seen.progress = Progress {
             stored: seen.stored_at_ms.len() as u64,
             requests: poller.requests(),
-            redundant: poller.redundant(),
+            redundant: poller.fetched() - seen.stored_at_ms.len() as u64,
             remark: String::new(),
         };
         progress.send_replace(seen.progress.clone());
@@ -52,11 +52,7 @@ async fn poll_once(client: &Upstream, poller: &mut Poller, seen: &mut PollerReco
                     seen.stored_at_ms.entry(id).or_insert(now_ms);
                 }
             }
-            Err(failure) => {
-                poller.fail();
-                let throttle = failure.throttle.filter(|of| of.remaining == 0);
-                return throttle.map_or(0, |throttle| throttle.reset_at_ms);
-            }
+            Err(failure) => return poller.fail(&failure),
         }
     }
     0

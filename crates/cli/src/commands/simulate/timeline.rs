@@ -1,9 +1,11 @@
 //! `simulate timeline`: what reading a timeline of one's own figures would miss and cost.
 
 use clap::Args;
-use driftline_core::timeline::{
-    Backfill, Overlap, Settings,
-    simulation::{Baseline, Length, PollerOutcome, Tail, Workload, run, run_baseline},
+use driftline_core::timeline::{Backfill, Overlap, Settings};
+use driftline_sim::{
+    ThrottleRule,
+    baseline::Poller,
+    workload::{Length, PollerOutcome, Tail, Workload, run, run_baseline},
 };
 use serde_json::{Value, json};
 
@@ -70,7 +72,7 @@ impl SimulateTimeline {
             tails: self.late.clone(),
             throttle: self.throttle.map(|pace| {
                 let requests = u32::try_from(pace.requests).unwrap_or(u32::MAX);
-                (requests, pace.in_ms)
+                ThrottleRule::paged(requests, pace.in_ms)
             }),
             ..Workload::tweets(self.rate)
         };
@@ -89,25 +91,19 @@ impl SimulateTimeline {
         let ours = run(&workload, &settings, length, self.seed, &mut |ms| {
             elapsed.show(ms);
         });
-        let mut peer = |baseline| {
+        let mut peer = |poller| {
             let every_ms = settings.every_ms;
-            let outcome = run_baseline(
-                &workload,
-                baseline,
-                every_ms,
-                peer_ms,
-                self.seed,
-                &mut |ms| {
+            let outcome =
+                run_baseline(&workload, poller, every_ms, peer_ms, self.seed, &mut |ms| {
                     elapsed.show(before_ms + ms);
-                },
-            );
+                });
             before_ms += peer_ms;
             outcome
         };
         let rows = [
             ("driftline", ours),
-            ("clamp 1s", peer(Baseline::Clamp(1_000))),
-            ("newest ID", peer(Baseline::Newest)),
+            ("clamp 1s", peer(Poller::clamp(1_000))),
+            ("newest ID", peer(Poller::naive())),
         ];
         drop(elapsed);
         let answer = json!({ "pollers": rows.each_ref().map(row_json) });

@@ -415,7 +415,7 @@ impl Machine {
     }
 
     /// The last chosen overlap and looks.
-    pub(super) fn choice(&self) -> Option<&Choice> {
+    pub fn choice(&self) -> Option<&Choice> {
         self.decision.0.as_ref().map(|decision| &decision.choice)
     }
 

@@ -1,6 +1,8 @@
 //! The number of posts and their lateness.
 
-use crate::rng::Rng;
+use driftline_core::rng::Rng;
+
+use crate::{lateness::tweet_lateness_ms, quota::ThrottleRule};
 
 /// A timeline's posts.
 #[derive(Debug, Clone, PartialEq)]
@@ -11,8 +13,8 @@ pub struct Workload {
     pub history_ms: i64,
     /// Shares of posts with additional lateness.
     pub tails: Vec<Tail>,
-    /// The number of paged requests that the upstream accepts in a window of this length, in ms.
-    pub throttle: Option<(u32, i64)>,
+    /// The throttle of the upstream.
+    pub throttle: Option<ThrottleRule>,
 }
 
 /// A share of posts with additional lateness.
@@ -90,35 +92,3 @@ impl Workload {
         (next_ms, tweet_lateness_ms(rng.share()))
     }
 }
-
-/// The lateness at a quantile (0 to 1), in ms, as measured on two million tweets in the order in
-/// which a collector received them (see `docs/timeline.md`), interpolated on the logarithm of ms.
-pub fn tweet_lateness_ms(share: f64) -> f64 {
-    let mut below = (0.0, 0.0_f64);
-    for &(quantile, ms) in TWEETS {
-        if share <= quantile {
-            let part = (share - below.0) / (quantile - below.0);
-            let low = below.1.ln_1p();
-            return (low + (ms.ln_1p() - low) * part).exp_m1();
-        }
-        below = (quantile, ms);
-    }
-    below.1
-}
-
-const TWEETS: &[(f64, f64)] = &[
-    (0.80, 0.0),
-    (0.85, 7.0),
-    (0.90, 17.0),
-    (0.95, 38.0),
-    (0.99, 160.0),
-    (0.995, 515.0),
-    (0.996_15, 1_000.0),
-    (0.997_60, 2_000.0),
-    (0.999, 3_070.0),
-    (0.999_9, 4_590.0),
-    (0.999_987, 5_000.0),
-    (0.999_99, 5_130.0),
-    (0.999_999_5, 10_000.0),
-    (1.0, 13_100.0),
-];

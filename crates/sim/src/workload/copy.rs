@@ -2,15 +2,7 @@
 
 use std::collections::HashMap;
 
-use driftline_id::Layout;
-
-use super::{
-    outcome::{PlanChange, PollerOutcome, Tally},
-    server::{PAGE, ROUND_TRIP_MS, headers},
-    workload::Workload,
-    world::{START_MS, World, time_ms},
-};
-use crate::{
+use driftline_core::{
     answer::{Abilities, Listed, LookUp, Page},
     clock::ClockReading,
     post::Post,
@@ -23,7 +15,13 @@ use crate::{
             StreamView,
         },
     },
-    upstream_id::{IdOrder, Key, UpstreamId},
+    upstream_id::{Key, UpstreamId},
+};
+
+use super::{
+    outcome::{PlanChange, PollerOutcome, Tally},
+    server::{PAGE, ROUND_TRIP_MS, START_MS, WorkloadPost, WorkloadServer, headers},
+    workload::Workload,
 };
 
 /// The length of a run.
@@ -75,7 +73,7 @@ pub fn run(
 
 struct Copy<'a> {
     settings: &'a Settings,
-    world: World,
+    server: WorkloadServer,
     session: Session,
     quota: QuotaLedger,
     now_ms: i64,
@@ -95,12 +93,12 @@ impl<'a> Copy<'a> {
         seed: u64,
         passed: &'a mut dyn FnMut(i64),
     ) -> Self {
-        let world = World::new(workload.clone(), seed);
-        let now_ms = world.first_poll_ms();
-        // The world's IDs are known, so that no posts are read to detect them.
+        let server = WorkloadServer::new(workload.clone(), seed);
+        let now_ms = server.first_poll_ms();
+        // The server's IDs are known, so that no posts are read to detect them.
         let known = Settings {
-            id_order: Some(IdOrder::Numeric),
-            id_layout: Some(Layout::MASTODON.name().to_owned()),
+            id_order: Some(SCHEME.order),
+            id_layout: SCHEME.layout.map(|layout| layout.name().to_owned()),
             ..settings.clone()
         };
         Self {
@@ -108,7 +106,7 @@ impl<'a> Copy<'a> {
             session: Session::new(Machine::default(), known, ABILITIES, clock(now_ms)),
             quota: QuotaLedger::default(),
             now_ms,
-            world,
+            server,
             first_ms: None,
             proven_ms: None,
             rng: Rng::new(!seed),
@@ -177,7 +175,7 @@ impl<'a> Copy<'a> {
         self.outcome.requests += 1;
         let sent_at_ms = self.now_ms;
         self.now_ms += ROUND_TRIP_MS;
-        let answer = self.world.page(&fetch.page, sent_at_ms);
+        let answer = self.server.page(&fetch.page, sent_at_ms);
         let purpose = QuotaPurpose::Poll;
         let answer = match answer {
             Ok((page, headers)) => {
@@ -185,9 +183,9 @@ impl<'a> Copy<'a> {
                 self.quota.answered(purpose, throttle, self.now_ms);
                 self.first_ms.get_or_insert(sent_at_ms);
                 self.tally().fetched(page.len());
-                let ids = page.iter().map(|&index| self.world.posts[index].id);
-                let listed = ids.map(|id| {
-                    let id = UpstreamId::new(id.to_string());
+                let posts = page.iter().map(|&index| self.server.posts[index]);
+                let listed = posts.map(|post| {
+                    let id = post.upstream_id();
                     Listed {
                         position: id.clone(),
                         post: Post::bare(id, "1", ""),
@@ -221,7 +219,7 @@ impl<'a> Copy<'a> {
         } = commit;
         let keys = reading.keys.iter();
         let posts: Vec<usize> = keys
-            .map(|key| self.world.first_at(number_of(key)))
+            .map(|key| self.server.first_at(number_of(key)))
             .collect();
         let live_below = self
             .session
@@ -233,7 +231,7 @@ impl<'a> Copy<'a> {
         let stored = Stored {
             absent: Vec::new(),
             live_below,
-            new: tally.store(&mut self.world, &posts, self.now_ms, from_ms),
+            new: tally.store(&mut self.server, &posts, self.now_ms, from_ms),
             edited: 0,
         };
         let new = stored.new.iter().filter(|is_new| **is_new).count() as u64;
@@ -247,7 +245,7 @@ impl<'a> Copy<'a> {
             &stored,
         );
         self.record_plan(&machine);
-        self.world.drop_older(self.now_ms - KEPT_MS);
+        self.server.drop_older(self.now_ms - KEPT_MS);
         Event::PageCommitted(Box::new(PageCommitted {
             machine,
             new,
@@ -284,14 +282,14 @@ impl<'a> Copy<'a> {
         });
         if is_proven && !is_trial && self.proven_ms.is_none() {
             self.proven_ms = Some(self.now_ms);
-            self.world.proven_ms = Some(at_ms);
+            self.server.proven_ms = Some(at_ms);
         }
     }
 
     /// Ends the posts, and runs until the existing ones are old enough.
     fn finish(mut self) -> PollerOutcome {
         let ended_ms = self.now_ms;
-        self.world.end(ended_ms);
+        self.server.end(ended_ms);
         // The settling afterwards is not part of the plan's cost.
         let fetches = self.tallies.each_ref().map(Tally::fetches);
         let end_ms = ended_ms + settling_ms(self.settings);
@@ -301,12 +299,12 @@ impl<'a> Copy<'a> {
         let first_ms = self.first_ms.unwrap_or(ended_ms);
         let ages = self.settings.rungs.iter().map(|rung| rung.age_ms);
         let last_ms = ages.max().unwrap_or(0);
-        let world = &self.world;
-        let missed = world.missed().filter(|post| {
-            let came_in_time = post.visible_at_ms - time_ms(post.id) <= last_ms;
-            time_ms(post.id) >= first_ms && came_in_time
+        let server = &self.server;
+        let missed = server.missed().filter(|post| {
+            let came_in_time = post.visible_at_ms - post.id_ms() <= last_ms;
+            post.id_ms() >= first_ms && came_in_time
         });
-        let missed: Vec<Key> = missed.map(|post| key_of(post.id)).collect();
+        let missed: Vec<Key> = missed.map(|post| key_of(post)).collect();
         let gaps = self.session.machine().ledger().gaps();
         let is_listed = |key: &&Key| {
             let index = gaps.partition_point(|gap| gap.high <= **key);
@@ -315,7 +313,7 @@ impl<'a> Copy<'a> {
         let mut outcome = self.outcome;
         outcome.listed = missed.iter().filter(is_listed).count() as u64;
         outcome.missed = missed.len() as u64;
-        outcome.posts = world.gone + world.posts.len() as u64;
+        outcome.posts = server.gone + server.posts.len() as u64;
         outcome.proven_after_ms = self.proven_ms.map(|ms| ms - START_MS);
         let [mut before, after] = self.tallies;
         let early = std::mem::take(&mut before.early);
@@ -332,13 +330,13 @@ impl<'a> Copy<'a> {
     }
 
     fn anchor(&self, query: &AnchorQuery) -> Option<Anchor> {
-        let world = &self.world;
+        let server = &self.server;
         let (range, skip) = match query {
             AnchorQuery::Newest { at_most, skip } => {
-                (0..world.first_above(number_of(at_most)), *skip)
+                (0..server.first_above(number_of(at_most)), *skip)
             }
             AnchorQuery::Oldest { at_least, skip } => (
-                world.first_at(number_of(at_least))..world.posts.len(),
+                server.first_at(number_of(at_least))..server.posts.len(),
                 *skip,
             ),
             AnchorQuery::Drawn {
@@ -347,15 +345,15 @@ impl<'a> Copy<'a> {
                 per_million,
             } => {
                 let (from, to) = (
-                    world.first_at(number_of(low)),
-                    world.first_at(number_of(high)),
+                    server.first_at(number_of(low)),
+                    server.first_at(number_of(high)),
                 );
                 let part = (to - from) as u64 * u64::from(*per_million) / 1_000_000;
                 (from + part as usize..to, 0)
             }
         };
-        let stored = world.posts.range(range).filter(|post| post.is_stored);
-        let stored = stored.map(|post| key_of(post.id));
+        let stored = server.posts.range(range).filter(|post| post.is_stored);
+        let stored = stored.map(|post| key_of(post));
         if matches!(query, AnchorQuery::Newest { .. }) {
             Anchor::first(stored.rev().skip(skip as usize))
         } else {
@@ -375,15 +373,13 @@ fn number_of(key: &Key) -> u64 {
     SCHEME.id(key).as_str().parse().unwrap_or(0)
 }
 
-fn key_of(id: u64) -> Key {
-    let id = UpstreamId::new(id.to_string());
-    SCHEME.key(&id).unwrap_or_else(|_| Key::lowest())
+fn key_of(post: &WorkloadPost) -> Key {
+    SCHEME
+        .key(&post.upstream_id())
+        .unwrap_or_else(|_| Key::lowest())
 }
 
-const SCHEME: IdScheme = IdScheme {
-    order: IdOrder::Numeric,
-    layout: Some(Layout::MASTODON),
-};
+const SCHEME: IdScheme = IdScheme::MASTODON;
 const ABILITIES: Abilities = Abilities {
     page_limit: PAGE as u16,
     min_id: true,

@@ -1,4 +1,4 @@
-//! The timeline machine on a workload in virtual time, compared with baseline pollers.
+//! Pollers on a workload in virtual time: the timeline machine, and the baselines.
 //!
 //! A [`Workload`] determines the number of posts and their lateness. [`run`] lets the machine copy
 //! it until its bound is proven and for some time longer. It measures missed posts, cost and the
@@ -10,9 +10,8 @@ mod copy;
 mod outcome;
 mod server;
 mod workload;
-mod world;
 
-pub use baseline::{Baseline, run_baseline};
+pub use baseline::run_baseline;
 pub use copy::{Length, run};
 pub use outcome::{Delays, EARLY_MS, EarlyPost, PlanChange, PollerOutcome};
-pub use workload::{Tail, Workload, tweet_lateness_ms};
+pub use workload::{Tail, Workload};

@@ -1,6 +1,6 @@
 //! The outcome of a run.
 
-use super::world::{World, time_ms};
+use super::server::WorkloadServer;
 
 /// The results of a poller on a workload.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -102,22 +102,22 @@ impl Tally {
     /// Delays are counted for posts written at `from_ms` or later.
     pub(super) fn store(
         &mut self,
-        world: &mut World,
+        server: &mut WorkloadServer,
         page: &[usize],
         now_ms: i64,
         from_ms: i64,
     ) -> Vec<bool> {
         let mut is_new = Vec::with_capacity(page.len());
         for &index in page {
-            let post = &mut world.posts[index];
+            let post = &mut server.posts[index];
             is_new.push(!post.is_stored);
             if std::mem::replace(&mut post.is_stored, true) {
                 continue;
             }
             self.stored += 1;
-            if time_ms(post.id) >= from_ms {
+            if post.id_ms() >= from_ms {
                 let delay_ms = now_ms - post.visible_at_ms;
-                let late_ms = post.visible_at_ms - time_ms(post.id);
+                let late_ms = post.visible_at_ms - post.id_ms();
                 self.delays.push(delay_ms);
                 if late_ms > 1_000 {
                     self.late_delays.push(delay_ms);
