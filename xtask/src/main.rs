@@ -6,6 +6,7 @@ mod bench;
 mod ci;
 mod demo;
 mod error;
+mod fuzz;
 mod live;
 mod seeds;
 mod setup;
@@ -43,6 +44,7 @@ fn run(command: Command) -> Result<(), TaskError> {
         Command::Tidy => tidy::run(&workspace),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Soak(args) => soak::run(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Live(args) => live::run(&workspace, &args),
         Command::TestToot(args) => toot::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
@@ -74,6 +76,8 @@ enum Command {
     Sim(sim::SimArgs),
     /// Runs the simulations on many seeds, and the kill tests many times
     Soak(soak::SoakArgs),
+    /// Feeds the parsers with inputs that libFuzzer makes, for a bounded time
+    Fuzz(fuzz::FuzzArgs),
     /// Mirrors a real server on loopback, kills both on the way, and compares
     Live(live::LiveArgs),
     /// Runs the tests of toot's authors against Driftline, and says which pass

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use driftline_core::predicate::{NameContext, Predicate};
+use driftline_core::predicate::{Matcher, NameContext, PostFacts, Predicate};
 use proptest::prelude::*;
 
 use crate::random::{NAMES, Random};
@@ -14,6 +14,10 @@ fn parse(text: &str) -> bool {
             let printed = predicate.to_string();
             assert_eq!(Predicate::parse(&printed, &NAMES).as_ref(), Ok(&predicate));
             let _ = predicate.canonical().candidates();
+            let _ = Matcher::new(&predicate).matches(&PostFacts {
+                entries: &[TEXT],
+                ..PostFacts::bare(1, "ann@a.example")
+            });
             true
         }
         Err(error) => {
@@ -24,6 +28,8 @@ fn parse(text: &str) -> bool {
         }
     }
 }
+
+const TEXT: &str = "I love cats. ｶﾞﾗｽと猫\u{301}, ß and a";
 
 const TOKENS: &[&str] = &[
     " ",
@@ -124,6 +130,9 @@ fn large_texts_are_answered_soon() {
         "a (b OR ".repeat(15) + "c" + &")".repeat(15),
         "-".repeat(32) + "a",
         "a(".repeat(32) + "a" + &")".repeat(32),
+        "a XOR -(".repeat(15) + "a" + &")".repeat(15),
+        "-(a XOR ".repeat(15) + "a" + &")".repeat(15),
+        "猫 ".repeat(1_000),
         "{}XOR ".repeat(999) + "{}",
         "\"\\\\".repeat(4_000),
         "a\"b\"".repeat(500),

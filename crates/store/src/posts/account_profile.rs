@@ -137,6 +137,37 @@ pub(crate) fn store<'a>(
     store_terms(tx, source, &changed)
 }
 
+/// Removes the profiles that a source has shown, with the terms of their names: a name may have hundreds.
+pub(crate) fn remove_all(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
+    let (id, instance_id) = (source.id(), source.instance_id());
+    let mut after = i64::MIN;
+    loop {
+        let accounts = tx.query(
+            "select account_id from account_profile
+             where source_id = $1 and instance_id = $2 and account_id > $3
+             order by account_id limit $4",
+            &[&id, &instance_id, &after, &REMOVED_AT_ONCE],
+            |row| row.i64("account_id"),
+        )?;
+        let Some(last) = accounts.last().copied() else {
+            return Ok(());
+        };
+        tx.execute(
+            "delete from nickname_term
+             where account_id {in $3} and source_id = $1 and instance_id = $2",
+            &[&id, &instance_id, &Column::i64(accounts)],
+        )?;
+        tx.execute(
+            "delete from account_profile
+             where source_id = $1 and instance_id = $2 and account_id > $3 and account_id <= $4",
+            &[&id, &instance_id, &after, &last],
+        )?;
+        after = last;
+    }
+}
+
+const REMOVED_AT_ONCE: i64 = 1_000;
+
 /// Stores the terms by which searches find these authors by their display names.
 fn store_terms(
     tx: &mut Tx<'_>,

@@ -18,6 +18,7 @@ on_both!(
     who_claims_the_names_of_others_learns_nothing_of_what_private_sources_have_seen,
     names_of_other_sources_take_no_place_among_those_that_are_found,
     the_id_of_an_account_that_others_were_shown_says_nothing_of_its_name,
+    all_profiles_of_a_source_are_removed_with_their_terms,
 );
 
 fn add(store: &Store, owner: LocalAccountId, host: &str, audience: Audience) -> World {
@@ -156,4 +157,34 @@ fn the_id_of_an_account_that_others_were_shown_says_nothing_of_its_name(store: &
     assert_ne!(known, before);
     public.poll(vec![eve]);
     assert_eq!(id_for(&public, Viewer::Anonymous), known);
+}
+
+fn all_profiles_of_a_source_are_removed_with_their_terms(store: &Store) {
+    let mut public = add(store, BOB, "sim.example", Audience::Public);
+    let mut private = add(store, ANN, "sim.example", Audience::Private);
+    // More than are removed at once.
+    let ids: Vec<u64> = (1..=1_050).collect();
+    for ids in ids.chunks(350) {
+        let posts = ids.iter().rev().map(|id| {
+            let mut post = by(*id, &format!("a{id}"), "Cat");
+            post.author.id = format!("a{id}").as_str().into();
+            post
+        });
+        private.poll(posts.collect());
+    }
+    public.poll(vec![by(2_000, "eve", "Eve")]);
+    let instance = public.source.instance.raw().cast_signed();
+    let count = |table: &'static str| {
+        public.read(move |tx| {
+            let sql = format!("select count(*) from {table} where instance_id = $1");
+            Ok(tx.query_one(&sql, &[&instance], |row| row.i64(0))?)
+        })
+    };
+    let counts = || [count("account_profile"), count("nickname_term")];
+    let before = counts();
+    assert_eq!(before[0], 1_051);
+    private.remove(LastPosts::Remove);
+    let after = counts();
+    assert_eq!(after[0], 1);
+    assert!((1..10).contains(&after[1]), "{before:?} {after:?}");
 }

@@ -1,7 +1,10 @@
 //! Searches find what a viewer may read and nothing else, at the viewer's places, whether the index has read it or
 //! not. `audiences.rs` checks that for random sources, audiences, copies and deletions.
 
-use std::collections::HashSet;
+use std::{
+    collections::HashSet,
+    time::{Duration, Instant},
+};
 
 use driftline_core::{
     answer::LookUp,
@@ -37,6 +40,7 @@ on_both!(
     labels_and_sources_are_looked_up,
     what_older_documents_may_lack_is_not_looked_up,
     posts_of_many_authors_are_found_below_many_others,
+    large_predicates_find_the_same_with_and_without_the_index,
 );
 
 /// Reads at most `limit` of the posts that wait for the index.
@@ -526,4 +530,50 @@ fn posts_of_many_authors_are_found_below_many_others(store: &Store) {
     let expected: Vec<String> = named.map(|id| id.to_string()).collect();
     assert_eq!(candidates(store, "猫舌"), expected);
     assert_eq!(candidates(store, "猫舌 OR #none"), expected);
+}
+
+/// The largest predicates of their kinds: what each costs the planner and the databases is bounded.
+fn large_predicates_find_the_same_with_and_without_the_index(store: &Store) {
+    let mut world = World::readable(store, "sim");
+    world.poll(vec![text(3, "猫"), text(2, "a dog"), text(1, "a cat")]);
+    let letters = |count: usize| -> String {
+        let mut rng = ChaCha8Rng::seed_from_u64(1);
+        (0..count).map(|_| rng.random_range('a'..='z')).collect()
+    };
+    let numbered = |separator: &str| {
+        let words: Vec<String> = (0..999).map(|n| format!("w{n}")).collect();
+        words.join(separator)
+    };
+    let pairs = ('a'..='z').flat_map(|a| ('a'..='z').map(move |b| format!("{a}{b}")));
+    let queries = [
+        ("猫".to_owned(), vec!["3"]),
+        ("a ".repeat(1_000), vec!["2", "1"]),
+        ("a OR ".repeat(999) + "猫", vec!["3", "2", "1"]),
+        (letters(16_000), vec![]),
+        (format!("{} cat", letters(15_000)), vec![]),
+        (format!("{} OR cat", letters(15_000)), vec!["1"]),
+        (format!("{} cat", numbered(" ")), vec![]),
+        (format!("{} OR cat", numbered(" OR ")), vec!["1"]),
+        (format!("{} XOR cat", numbered(" XOR ")), vec!["1"]),
+        (format!("cat -{}", numbered(" -")), vec!["1"]),
+        (pairs.collect::<Vec<_>>().join(" OR "), vec!["2", "1"]),
+        ("cat (no OR ".repeat(15) + "a" + &")".repeat(15), vec!["1"]),
+        // In its normal form each `XOR` has both sides twice.
+        ("cat XOR -(".repeat(15) + "dog" + &")".repeat(15), vec!["3"]),
+        ("#cat OR ".repeat(999) + "cat", vec!["1"]),
+    ];
+    let found = |query: &str| {
+        let posts = find(store, query, ALL, Viewer::Operator).into_iter();
+        posts.map(|post| post.upstream_id).collect::<Vec<_>>()
+    };
+    let begun = Instant::now();
+    for is_indexed in [false, true] {
+        for (query, expected) in &queries {
+            let beginning: String = query.chars().take(60).collect();
+            assert_eq!(&found(query), expected, "{is_indexed} {beginning}");
+        }
+        index(store, 10);
+    }
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(20), "{took:?}");
 }

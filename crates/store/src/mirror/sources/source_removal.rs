@@ -11,7 +11,9 @@ use crate::{
     library,
     mirror::machine::LockedSource,
     new_ids::TakenIds,
-    posts::{index_pending, instance, post, post_removal, post_text, scoped_content},
+    posts::{
+        account_profile, index_pending, instance, post, post_removal, post_text, scoped_content,
+    },
     refresh,
     sharing::change,
     viewer::Owner,
@@ -105,6 +107,7 @@ pub fn remove(
     if !kept.is_empty() {
         instance::set_keeps_posts(tx, held.instance_id)?;
     }
+    account_profile::remove_all(tx, source)?;
     let lookup_ids = lookups_of(tx, source)?;
     refresh::unschedule(tx, held.instance_id, &lookup_ids)?;
     for sql in [
@@ -112,8 +115,6 @@ pub fn remove(
         "delete from entry where source_id = $1 and instance_id = $2",
         "delete from gap where source_id = $1 and instance_id = $2",
         "delete from quarantine where source_id = $1 and instance_id = $2",
-        "delete from account_profile where source_id = $1 and instance_id = $2",
-        "delete from nickname_term where source_id = $1 and instance_id = $2",
         "delete from fetched_account where source_id = $1 and instance_id = $2",
         "delete from source where id = $1 and instance_id = $2",
     ] {
