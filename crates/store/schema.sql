@@ -492,11 +492,13 @@ create table index_state (
 insert into index_state (one, extraction) values (1, 3);
 
 -- The places that the search index knows: of entries, and of posts in the world's public timeline. On
--- PostgreSQL with the terms of their posts (`driftline_index::Term`), on SQLite these are in `place_terms`.
+-- PostgreSQL with the terms of their posts (`driftline_index::Term`), on SQLite these are in `place_terms`, and the
+-- row of a post's author is here, because FTS5 is slow at finding many authors.
 create table indexed_place (
     place {i64} not null,
     instance_id {i64} not null,
     post_id {i64} not null,
+    {sqlite author_row integer,}
     {postgresql row_terms int[] not null,}
     {postgresql terms int[] not null,}
     primary key ({key place + instance_id})

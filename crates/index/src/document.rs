@@ -13,6 +13,8 @@ pub struct Document {
     pub post_id: i64,
     /// The instance of that post.
     pub instance_id: i64,
+    /// The row of the author of that post.
+    pub author: Option<i64>,
     /// Its terms, each once.
     pub terms: Vec<Term>,
 }
@@ -53,10 +55,11 @@ pub fn write(tx: &mut Tx<'_>, documents: &[Document]) -> Result<(), DbError> {
         );
     }
     let texts = texts(|_| true);
+    let authors = Column::i64(documents.iter().map(|document| document.author));
     tx.execute_many_later(
-        "insert into indexed_place (place, instance_id, post_id) {rows}",
+        "insert into indexed_place (place, instance_id, post_id, author_row) {rows}",
         &[],
-        &[places(), instances, posts],
+        &[places(), instances, posts, authors],
     )?;
     tx.execute_many_later(
         "insert into place_terms (rowid, terms) {rows}",

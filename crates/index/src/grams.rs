@@ -35,7 +35,7 @@ impl WordTerms {
             // The run of letters may go on in a text, and then it has triples.
             matches!(gram, Gram::WholeRun { first, .. } if *first == 0 || first + 1 == last)
         });
-        let mut all = unique(inner.into_iter().map(Gram::term).collect());
+        let mut all = unique(thinned(&inner).map(Gram::term).collect());
         all.truncate(MAX_TERMS);
         if !all.is_empty() {
             return WordTerms::All(all);
@@ -105,6 +105,19 @@ fn grams(form: &[char]) -> impl Iterator<Item = Gram> {
     })
 }
 
+/// The grams without every second triple of long runs of letters: each triple makes a search slower, and the others
+/// have the same letters.
+fn thinned(grams: &[Gram]) -> impl Iterator<Item = Gram> {
+    let is_triple = |gram: &Gram| matches!(gram, Gram::Triple(_));
+    let runs = grams.chunk_by(move |one, next| is_triple(one) && is_triple(next));
+    runs.flat_map(|run| {
+        let step = if run.len() > MAX_TRIPLES { 2 } else { 1 };
+        let last = (run.len() - 1) % step;
+        let last = run.last().filter(|_| last > 0);
+        run.iter().step_by(step).chain(last).copied()
+    })
+}
+
 fn unique(mut terms: Vec<Term>) -> Vec<Term> {
     terms.sort_unstable();
     terms.dedup();
@@ -113,6 +126,8 @@ fn unique(mut terms: Vec<Term>) -> Vec<Term> {
 
 const LETTERS: std::ops::RangeInclusive<char> = 'a'..='z';
 const MAX_TERMS: usize = 16;
+/// The largest number of triples of a run of which each is looked up: shorter words have too few others.
+const MAX_TRIPLES: usize = 5;
 
 #[cfg(test)]
 mod tests {
@@ -130,7 +145,7 @@ mod tests {
         #[test]
         fn a_word_finds_the_texts_that_contain_it(
             before in "[a-c猫ね 1-]{0,4}",
-            within in "[a-c猫ね1]{1,6}",
+            within in "[a-c猫ね1]{1,6}|[a-c]{7,12}",
             after in "[a-c猫ねA-Cé]{0,4}",
         ) {
             let terms = text_terms(&format!("{before}{within}{after}"));
@@ -153,6 +168,24 @@ mod tests {
         ];
         expected.sort_unstable();
         assert_eq!(terms("猫ai5"), expected);
+    }
+
+    #[test]
+    fn a_long_word_is_looked_up_by_some_of_its_triples() {
+        let triples = |triples: &[&str]| {
+            let terms = triples.iter().map(|triple| {
+                let letters: Vec<char> = triple.chars().collect();
+                Term::trigram(letters[0], letters[1], letters[2])
+            });
+            WordTerms::All(unique(terms.collect()))
+        };
+        let looked_up = |text| WordTerms::new(&word(text).unwrap());
+        let lighthouse = ["lig", "ght", "tho", "ous", "use"];
+        assert_eq!(looked_up("lighthouse"), triples(&lighthouse));
+        let carpenter = ["car", "rpe", "ent", "ter"];
+        assert_eq!(looked_up("carpenter"), triples(&carpenter));
+        let harbour = ["har", "arb", "rbo", "bou", "our"];
+        assert_eq!(looked_up("harbour"), triples(&harbour));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use driftline_db::{DbError, Dialect, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Dialect, Row, ToValue, Tx};
 
 use crate::query::{ConditionUse, TermQuery};
 
@@ -75,8 +75,7 @@ impl<'q> PlaceReader<'q> {
             return Ok(Vec::new());
         }
         if tx.dialect() == Dialect::Sqlite {
-            let both = TermQuery::All(vec![self.terms.clone(), self.readers.clone()]);
-            return in_sqlite(tx, &both.simplified(), window, count);
+            return self.in_sqlite(tx, window, count);
         }
         let mut ahead = self.ahead.borrow_mut();
         if let Some(known) = ahead.as_ref().and_then(|ahead| ahead.part(window, count)) {
@@ -92,6 +91,30 @@ impl<'q> PlaceReader<'q> {
         }
         found.truncate(count as usize);
         Ok(found)
+    }
+
+    /// The first `count` places. FTS5 opens a list for each term, so many authors are first looked for among the
+    /// newest places.
+    fn in_sqlite(
+        &self,
+        tx: &mut Tx<'_>,
+        window: PlaceWindow,
+        count: i64,
+    ) -> Result<Vec<IndexedPlace>, DbError> {
+        let shown = |terms: &TermQuery| {
+            TermQuery::All(vec![terms.clone(), self.readers.clone()]).simplified()
+        };
+        if let Some(split) = self.terms.split_authors()
+            && let Some(mut found) =
+                walked_in_sqlite(tx, &split.rows, &shown(&split.besides), window, count)?
+        {
+            found.extend(in_sqlite(tx, &shown(&split.others), window, count)?);
+            window.sort(&mut found);
+            found.dedup();
+            found.truncate(count as usize);
+            return Ok(found);
+        }
+        in_sqlite(tx, &shown(self.terms), window, count)
     }
 
     /// The first places, at least `count` of them unless there are fewer, and whether these are all.
@@ -235,6 +258,9 @@ fn in_sqlite(
 ) -> Result<Vec<IndexedPlace>, DbError> {
     let PlaceWindow { above, below, .. } = window;
     let order = window.order();
+    if *query == TermQuery::AnyOf(Vec::new()) {
+        return Ok(Vec::new());
+    }
     let Some(query) = query.fts5() else {
         return tx.query(
             &format!(
@@ -255,6 +281,58 @@ fn in_sqlite(
         &[&above, &below, &count, &query],
         from_row,
     )
+}
+
+/// The first `count` places of posts of authors among those that meet a query, or all of them; `None` if many places
+/// would have to be read.
+fn walked_in_sqlite(
+    tx: &mut Tx<'_>,
+    authors: &[i64],
+    query: &TermQuery,
+    mut window: PlaceWindow,
+    count: i64,
+) -> Result<Option<Vec<IndexedPlace>>, DbError> {
+    let Some(query) = query.fts5() else {
+        return Ok(None);
+    };
+    let rows = Column::i64(authors.iter().copied());
+    let (order, last) = match window.is_upward {
+        true => ("asc", "max"),
+        false => ("desc", "min"),
+    };
+    // The last place of the walk comes along, marked by having no post.
+    let sql = format!(
+        "with walked as materialized (
+             select rowid as place from place_terms
+             where place_terms match $4 and rowid > $1 and rowid < $2 order by rowid {order} limit $3
+         )
+         select p.place, p.post_id, p.instance_id
+         from walked w cross join indexed_place p on p.place = w.place where p.author_row {{in_long $5}}
+         union all
+         select {last}(place), 0, count(*) from walked"
+    );
+    let mut found: Vec<IndexedPlace> = Vec::new();
+    let mut left = PLACES_PER_AUTHOR * authors.len() as i64;
+    let (mut walked, mut step) = (0, FIRST_STEP.min(left));
+    while step > 0 {
+        let PlaceWindow { above, below, .. } = window;
+        let places = tx.query(&sql, &[&above, &below, &step, &query, &rows], from_row)?;
+        let (ends, places): (Vec<_>, Vec<_>) = places.into_iter().partition(|p| p.post_id == 0);
+        found.extend(places);
+        let end = ends.first().filter(|end| end.instance_id == step);
+        let Some(end) = end.filter(|_| (found.len() as i64) < count) else {
+            window.sort(&mut found);
+            found.truncate(count as usize);
+            return Ok(Some(found));
+        };
+        window = window.beyond(end.place);
+        walked += step;
+        left -= step;
+        let missing = count - found.len() as i64;
+        let expected = (missing * walked * 5 / 4).checked_div(found.len() as i64);
+        step = expected.unwrap_or(walked).max(FIRST_STEP).min(left);
+    }
+    Ok(None)
 }
 
 impl PlaceWindow {
@@ -295,6 +373,8 @@ fn from_row(row: &Row<'_>) -> Result<IndexedPlace, DbError> {
     })
 }
 
+/// The number of places that are walked instead of opening the lists of an author, which takes twice the time.
+const PLACES_PER_AUTHOR: i64 = 16;
 /// The number of the first parameter that is a list of terms.
 const FIRST_LIST: usize = 4;
 /// The number of places of the first step of a walk.

@@ -78,6 +78,40 @@ impl TermQuery {
         }
     }
 
+    /// Splits alternatives that are many authors from the other conditions. `None` if there are none.
+    pub(crate) fn split_authors(&self) -> Option<SplitAuthors> {
+        match self {
+            TermQuery::AnyOf(parts) => {
+                let author = |part: &TermQuery| match part {
+                    TermQuery::Term(term) => term.named_author(),
+                    _ => None,
+                };
+                let rows: Vec<i64> = parts.iter().filter_map(author).collect();
+                let others = parts.iter().filter(|part| author(part).is_none());
+                (rows.len() > MAX_COMPARED).then(|| SplitAuthors {
+                    rows,
+                    others: TermQuery::AnyOf(others.cloned().collect()).simplified(),
+                    besides: TermQuery::Any,
+                })
+            }
+            TermQuery::All(parts) => {
+                let split = |(at, part): (usize, &TermQuery)| Some((at, part.split_authors()?));
+                let (at, split) = parts.iter().enumerate().find_map(split)?;
+                let with = |part: TermQuery| {
+                    let mut parts = parts.clone();
+                    parts[at] = part;
+                    TermQuery::All(parts).simplified()
+                };
+                Some(SplitAuthors {
+                    rows: split.rows,
+                    others: with(split.others),
+                    besides: with(split.besides),
+                })
+            }
+            TermQuery::Any | TermQuery::Term(_) => None,
+        }
+    }
+
     /// True if a document with these terms meets the condition.
     pub fn is_met_by(&self, terms: &[Term]) -> bool {
         match self {
@@ -151,6 +185,18 @@ impl TermQuery {
     }
 }
 
+/// A query of which some alternatives are many authors. The documents that meet it meet `others`, or meet `besides` and have
+/// one of these authors.
+#[derive(Debug)]
+pub(crate) struct SplitAuthors {
+    /// The rows of the authors.
+    pub(crate) rows: Vec<i64>,
+    /// The query without these authors.
+    pub(crate) others: TermQuery,
+    /// The conditions that all alternatives have to meet, too.
+    pub(crate) besides: TermQuery,
+}
+
 /// The number of terms that a walk compares with each term of a document.
 const MAX_COMPARED: usize = 64;
 
@@ -212,6 +258,25 @@ mod tests {
             prop_assert_eq!(simplified.is_met_by(&terms), query.is_met_by(&terms));
             prop_assert_eq!(simplified.clone().simplified(), simplified);
         }
+    }
+
+    #[test]
+    fn many_authors_are_split_from_other_conditions() {
+        let authors = || (0..70).map(|id| TermQuery::Term(Term::author(id)));
+        let [a, b] = ["a", "b"].map(|label| TermQuery::Term(Term::label(label)));
+        let any = TermQuery::AnyOf(authors().chain([a.clone()]).collect());
+        let split = any.split_authors().expect("many");
+        assert_eq!(split.rows, (0..70).collect::<Vec<_>>());
+        assert_eq!((split.others, split.besides), (a.clone(), TermQuery::Any));
+        let all = TermQuery::All(vec![b.clone(), any]);
+        let split = all.split_authors().expect("many");
+        assert_eq!(split.others, TermQuery::All(vec![b.clone(), a]));
+        assert_eq!(split.besides, b);
+        let only = TermQuery::AnyOf(authors().collect());
+        let split = only.split_authors().expect("many");
+        assert_eq!(split.others, TermQuery::AnyOf(Vec::new()));
+        let few = TermQuery::AnyOf(authors().take(64).collect());
+        assert!(few.split_authors().is_none());
     }
 
     #[test]

@@ -8,6 +8,8 @@ pub struct Term {
     /// True for authors, sources and readers, which name rows of the store. A query may have many of them and a
     /// document has few, so PostgreSQL keeps them in a column of their own.
     names_row: bool,
+    /// The row of the author that it names.
+    author: Option<i64>,
 }
 
 impl Term {
@@ -32,7 +34,10 @@ impl Term {
 
     /// An author, by the ID of the author's row.
     pub fn author(id: i64) -> Term {
-        Term::new(b'a', &id.to_be_bytes()).naming_row()
+        Term {
+            author: Some(id),
+            ..Term::new(b'a', &id.to_be_bytes()).naming_row()
+        }
     }
 
     /// The host of an author's instance, in lower case.
@@ -46,6 +51,11 @@ impl Term {
         bytes[..8].copy_from_slice(&source_id.to_be_bytes());
         bytes[8] = readers;
         Term::new(b's', &bytes).naming_row()
+    }
+
+    /// The owner of a source of which the place is, who is shown all its places.
+    pub fn owned(owner_id: i64) -> Term {
+        Term::new(b'o', &owner_id.to_be_bytes()).naming_row()
     }
 
     /// A source that contains the post or a copy of it, whoever may be shown that.
@@ -68,6 +78,11 @@ impl Term {
         self.names_row
     }
 
+    /// The row of the author that it names.
+    pub(crate) fn named_author(self) -> Option<i64> {
+        self.author
+    }
+
     fn naming_row(self) -> Term {
         Term {
             names_row: true,
@@ -86,6 +101,7 @@ impl Term {
         Term {
             number: (folded & 0x7fff_ffff) as u32,
             names_row: false,
+            author: None,
         }
     }
 }
@@ -107,6 +123,7 @@ mod tests {
             Term::instance("ab"),
             Term::author(1),
             Term::in_source(1),
+            Term::owned(1),
             Term::source(1, 0),
             Term::source(1, 1),
             Term::world(),

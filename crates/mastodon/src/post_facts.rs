@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use driftline_core::{
     names::acct::AcctKey,
     post::Counts,
-    predicate::{Attachment, Condition, Language, PostTrait, Tag},
+    predicate::{Attachment, Condition, Language, NeededFacts, PostTrait, Tag},
 };
 
 use crate::{raw_object::RawObject, searchable_text};
@@ -36,38 +36,52 @@ impl StatedFacts {
     /// Reads the facts from a post, JSON, as the server at `origin` showed it. A text that is not an
     /// object states nothing.
     pub fn read(status: &str, origin: &str) -> StatedFacts {
+        Self::read_needed(status, origin, NeededFacts::ALL)
+    }
+
+    /// Reads the facts of these kinds from a post, JSON, as the server at `origin` showed it, and whether it is a boost.
+    /// A text that is not an object states nothing.
+    pub fn read_needed(status: &str, origin: &str, needed: NeededFacts) -> StatedFacts {
         let outer = RawObject::parse(status).unwrap_or_default();
-        let shown = searchable_text::shown(outer.clone());
-        let account = outer.object("account");
-        let traits = [
-            (PostTrait::Boost, is_boost(&outer)),
-            (PostTrait::Bot, account.flag("bot")),
-        ];
+        let boosted = is_boost(&outer).then(|| outer.object("reblog"));
+        let shown = boosted.as_ref().unwrap_or(&outer);
         let acct = |acct: &str| {
             let key = AcctKey::new(acct, origin)?;
             Some(key.as_str().to_owned())
         };
-        let author = account.text("acct");
-        let entries = searchable_text::own_text(&shown);
-        StatedFacts {
-            author: author.and_then(|name| acct(&name)).unwrap_or_default(),
-            entries: entries.entries().map(str::to_owned).collect(),
-            attachments: attachments(&shown),
-            traits: present(traits)
-                .into_iter()
-                .chain(own_traits(&shown))
-                .collect(),
-            language: language(&shown),
-            tags: tags(&shown).collect(),
-            mentions: mentions(&shown).filter_map(|name| acct(&name)).collect(),
-            counts: Counts {
+        let mut facts = StatedFacts::default();
+        let is_boost = boosted.is_some();
+        facts.traits.extend(is_boost.then_some(PostTrait::Boost));
+        if needed.author {
+            let account = outer.object("account");
+            let name = account.text("acct");
+            facts.author = name.and_then(|name| acct(&name)).unwrap_or_default();
+            let is_bot = account.flag("bot");
+            facts.traits.extend(is_bot.then_some(PostTrait::Bot));
+        }
+        if needed.entries {
+            let text = searchable_text::without_labels(shown);
+            facts.entries = text.entries().map(str::to_owned).collect();
+        }
+        if needed.attachments {
+            facts.attachments = attachments(shown);
+        }
+        if needed.names {
+            facts.tags = tags(shown).collect();
+            facts.mentions = mentions(shown).filter_map(|name| acct(&name)).collect();
+        }
+        if needed.others {
+            facts.traits.extend(own_traits(shown));
+            facts.language = language(shown);
+            facts.counts = Counts {
                 replies: shown.whole("replies_count"),
                 boosts: shown.whole("reblogs_count"),
                 favourites: shown.whole("favourites_count"),
                 quotes: shown.whole("quotes_count"),
                 views: None,
-            },
+            };
         }
+        facts
     }
 }
 
@@ -146,7 +160,7 @@ fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::predicate::Acct;
+    use driftline_core::predicate::{Acct, Matcher, NameContext, PostFacts, Predicate};
 
     use super::*;
     use crate::text_of_json;
@@ -176,6 +190,57 @@ mod tests {
         assert_eq!(facts.mentions, ["bob@a.example", "eve@e.example"]);
         assert_eq!(facts.language.as_deref(), Some("en"));
         assert_eq!(facts.counts.favourites, Some(3));
+    }
+
+    /// Whether a predicate matches does not depend on the facts that it does not compare.
+    #[test]
+    fn the_needed_facts_decide_as_all_do() {
+        let names = NameContext {
+            origin: "https://a.example",
+            viewer: None,
+        };
+        let boost = format!(r#"{{"id":"2","account":{{"acct":"eve"}},"reblog":{STATUS}}}"#);
+        for text in [
+            "cat",
+            "from:ann",
+            "instance:a.example",
+            "has:poll",
+            "has:link",
+            "#cats",
+            "mentions:bob",
+            "is:bot",
+            "is:boost",
+            "is:reply",
+            "lang:en",
+            "favourites:>2",
+            "cat -is:boost",
+        ] {
+            let predicate = Predicate::parse(text, &names).expect(text);
+            let matcher = Matcher::new(&predicate);
+            let matches = |json: &str, needed| {
+                let facts = StatedFacts::read_needed(json, "https://a.example", needed);
+                let texts = [&facts.entries, &facts.tags, &facts.mentions]
+                    .map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+                matcher.matches(&PostFacts {
+                    entries: &texts[0],
+                    tags: &texts[1],
+                    mentions: &texts[2],
+                    attachments: &facts.attachments,
+                    traits: &facts.traits,
+                    language: facts.language.as_deref(),
+                    counts: facts.counts,
+                    ..PostFacts::bare(1, &facts.author)
+                })
+            };
+            let needed = predicate.needed_facts();
+            for json in [STATUS, &boost, "{}"] {
+                let expected = matches(json, NeededFacts::ALL);
+                assert_eq!(matches(json, needed), expected, "{text} {json}");
+            }
+            assert_eq!(matches(STATUS, needed), text != "is:boost", "{text}");
+        }
+        let facts = StatedFacts::read_needed(STATUS, "", NeededFacts::default());
+        assert!(facts.entries.is_empty() && facts.traits.is_empty() && facts.tags.is_empty());
     }
 
     #[test]

@@ -14,7 +14,8 @@ use crate::{
 };
 
 /// The version of the extraction that makes a [`PostText`]. It must be raised with every change of
-/// its results: stored texts of other versions are then replaced by `driftline index rebuild`.
+/// its results, and of the terms that documents have: a server then makes stored texts and documents of
+/// other versions again. New stores begin with it (`index_state` in the schema).
 pub const TEXT_EXTRACTION: i64 = 3;
 
 /// The searchable text of a post as it is stored, JSON. Empty if that is not an object.
@@ -29,10 +30,15 @@ pub fn text_of_json(status: &str) -> PostText {
 /// The searchable text of a post that is not a boost. Its entries depend on members alone that are part of
 /// the content hash. Its labels also depend on others, such as tags: a server may change these without an edit.
 pub(crate) fn own_text(status: &RawObject<'_>) -> PostText {
-    let entries = entries(status);
-    PostText::from_entries(TEXT_EXTRACTION, entries.iter().map(|entry| &**entry))
+    without_labels(status)
         .with_labels(labelled(status))
         .with_mentions(mentions(status))
+}
+
+/// The searchable text of a post that is not a boost, without its labels.
+pub(crate) fn without_labels(status: &RawObject<'_>) -> PostText {
+    let entries = entries(status);
+    PostText::from_entries(TEXT_EXTRACTION, entries.iter().map(|entry| &**entry))
 }
 
 /// The searchable text of a boost, from that of the boosted post, all of whose labels it has.

@@ -11,8 +11,8 @@ use driftline_core::{
     feed::ChangeKind,
     names::acct::AcctKey,
     predicate::{
-        Acct, Condition, Folding, IdMask, LimitError, Matcher, NameContext, ParseError, Predicate,
-        Proposition, Term, Tree, Usage, UsageError, Word, WordMatch,
+        Acct, Condition, Folding, IdMask, LimitError, Matcher, NameContext, NeededFacts,
+        ParseError, Predicate, Proposition, Term, Tree, Usage, UsageError, Word, WordMatch,
     },
 };
 use driftline_store::{
@@ -42,6 +42,8 @@ pub struct Search {
     matcher: Matcher,
     /// The address of this server, by whose host other servers name its accounts.
     address: Address,
+    /// The facts that the matcher reads.
+    needed: NeededFacts,
     /// The look-up in the index; `None` before the first part is read.
     lookup: Mutex<Option<Lookup>>,
     /// The list whose timeline it reads, with the entries of the list.
@@ -71,6 +73,7 @@ impl Search {
         predicate.validate(Usage::Search)?;
         let matcher = Matcher::new(&predicate);
         Ok(Search {
+            needed: predicate.needed_facts(),
             predicate,
             matcher,
             address: Address::local(),
@@ -223,12 +226,6 @@ impl Search {
                 is_selected || event.change.kind == ChangeKind::Delete
             })
             .collect())
-    }
-
-    /// True if the predicate has a word, which nicknames decide, too.
-    fn has_words(&self) -> bool {
-        let mut propositions = self.predicate.tree().propositions().into_iter();
-        propositions.any(|proposition| proposition.match_word.is_some())
     }
 
     /// True if the predicate has a term `source:`, which copies decide, too.

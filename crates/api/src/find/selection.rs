@@ -84,7 +84,7 @@ impl Selection<'_> {
         posts: &[TimelinePost],
     ) -> Result<Vec<bool>, StoreError> {
         let authors: Vec<AccountId> = posts.iter().filter_map(|post| post.account).collect();
-        let nicknames = match self.search.has_words() {
+        let nicknames = match self.search.needed.entries {
             true => search::nicknames(tx, &authors, self.readable)?,
             false => HashMap::new(),
         };
@@ -94,7 +94,7 @@ impl Selection<'_> {
         };
         let is_match = |post: &TimelinePost| {
             let origin = self.origins.get(&post.instance).map_or("", String::as_str);
-            let stated = StatedFacts::read(&post.raw, origin);
+            let stated = StatedFacts::read_needed(&post.raw, origin, self.search.needed);
             let mut entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
             let named = post.account.and_then(|author| nicknames.get(&author));
             entries.extend(named.into_iter().flatten().map(String::as_str));

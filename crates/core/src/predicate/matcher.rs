@@ -105,7 +105,8 @@ impl PredicateSet {
     fn select(&self, post: &Post<'_>, selects: impl Fn(usize) -> bool) -> Vec<usize> {
         let by_word = post.found.numbers().iter();
         let by_word = by_word.filter_map(|number| self.by_word.get(*number));
-        let features = post.features().into_iter();
+        let features = (!self.by_feature.is_empty()).then(|| post.features());
+        let features = features.into_iter().flatten();
         let by_feature = features.filter_map(|feature| self.by_feature.get(&feature));
         let lists = by_word.chain(by_feature).chain([&self.unconditional]);
 

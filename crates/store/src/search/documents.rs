@@ -112,12 +112,17 @@ fn documents(tx: &mut Tx<'_>, groups: &[Group]) -> Result<Vec<Document>, DbError
         }
         let entries = group.places.iter().filter_map(|place| place.entry.as_ref());
         shared.extend(entries.map(|entry| Term::in_source(entry.source_id)));
+        let author = |post_id| {
+            let post = group.posts.iter().find(|post| post.id == post_id);
+            post.and_then(|post| post.account_id)
+        };
         for place in &group.places {
             let own = readers::terms(place);
             let document = documents.entry(place.place).or_insert_with(|| Document {
                 place: place.place,
                 post_id: place.post_id,
                 instance_id: place.instance_id,
+                author: author(place.post_id),
                 terms: shared.iter().copied().collect(),
             });
             document.terms.extend(own);

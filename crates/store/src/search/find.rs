@@ -37,6 +37,8 @@ use crate::{
 #[derive(Clone, Debug)]
 pub struct Lookup {
     terms: TermQuery,
+    /// The places that the viewer may be shown.
+    readers: TermQuery,
     /// The places at which matches may stand: `id:` is compared with them.
     ids: RangeInclusive<u64>,
 }
@@ -52,9 +54,11 @@ pub fn lookup(
 ) -> Result<Lookup, StoreError> {
     let mut candidates = predicate.candidates();
     let ids = candidates.ids();
-    if !is_indexed_since(&candidates, FIRST_EXTRACTION) {
+    let mut by_owner = readers::count_own(readable) > readers::MAX_OWN;
+    if by_owner || !is_indexed_since(&candidates, FIRST_EXTRACTION) {
         let extraction = extraction(tx)?;
         candidates = candidates.only(&|term| is_known(term, extraction));
+        by_owner &= extraction >= OWNERS_EXTRACTION;
     }
     let (mut words, mut masks, mut names) = (Vec::new(), Vec::new(), Vec::new());
     for term in planned_terms(&candidates) {
@@ -72,6 +76,7 @@ pub fn lookup(
     };
     Ok(Lookup {
         terms: plan(&candidates, &named),
+        readers: readers::query(readable, by_owner),
         ids,
     })
 }
@@ -98,12 +103,11 @@ pub fn find(
     }
     let range = &within(range, &lookup.ids);
     let bound = Bound::read(tx)?;
-    let readers = readers::query(readable);
     // What the index reads meanwhile is in one of both, since this is read first.
-    let waiting = waiting_places(tx, &readers)?;
+    let waiting = waiting_places(tx, &lookup.readers)?;
     let places = SearchPlaces {
         terms: &lookup.terms,
-        readers: &readers,
+        readers: &lookup.readers,
         waiting: &waiting,
     };
     timeline::found(tx, range, bound, readable, &places, picks)
@@ -298,6 +302,8 @@ fn waiting_places(tx: &mut Tx<'_>, readers: &TermQuery) -> Result<Vec<Place>, St
 
 /// The oldest version of the extraction of which a store may have documents.
 const FIRST_EXTRACTION: i64 = 2;
+/// The first version of the extraction whose documents name the owners of their sources.
+const OWNERS_EXTRACTION: i64 = 3;
 /// The number of posts without documents that a search reads.
 const MAX_WAITING: u32 = 20_000;
 /// The number of words that are compared with nicknames.

@@ -61,6 +61,8 @@ pub(super) struct GroupPlace {
 /// An entry of a source.
 pub(super) struct GroupEntry {
     pub(super) source_id: i64,
+    /// The owner of the source; `None` if the source is not there any more.
+    pub(super) owner_id: Option<i64>,
     pub(super) narrowness: i64,
     pub(super) is_claimed: bool,
 }
@@ -128,6 +130,7 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
         found.extend(read(tx, &others, &origins)?);
     }
     let entries = entries(tx, &found)?;
+    let owners = owners(tx, &entries, &found)?;
     let mut groups: Vec<Group> = Vec::new();
     let mut by_name: HashMap<UriKey, usize> = HashMap::new();
     let mut by_post: HashMap<i64, usize> = HashMap::new();
@@ -166,6 +169,7 @@ pub(super) fn groups(tx: &mut Tx<'_>, posts: &[Key]) -> Result<Vec<Group>, Store
             instance_id: post.instance_id,
             entry: Some(GroupEntry {
                 source_id: entry.source_id,
+                owner_id: owners.get(&entry.source_id).copied(),
                 narrowness: entry.visibility.max(post.visibility.narrowness()),
                 is_claimed: post.is_claimed,
             }),
@@ -233,6 +237,25 @@ struct Entry {
     post_id: i64,
     visibility: i64,
     returns: i64,
+}
+
+/// The owners of the sources of entries of posts, by the sources' IDs.
+fn owners(
+    tx: &mut Tx<'_>,
+    entries: &[Entry],
+    posts: &[GroupPost],
+) -> Result<HashMap<i64, i64>, DbError> {
+    let source_ids: HashSet<i64> = entries.iter().map(|entry| entry.source_id).collect();
+    let instance_ids: HashSet<i64> = posts.iter().map(|post| post.instance_id).collect();
+    if source_ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let owners = tx.query(
+        "select id, owner_id from source where id {in $1} and instance_id {in $2}",
+        &[&Column::i64(source_ids), &Column::i64(instance_ids)],
+        |row| Ok((row.i64("id")?, row.i64("owner_id")?)),
+    )?;
+    Ok(owners.into_iter().collect())
 }
 
 fn entries(tx: &mut Tx<'_>, posts: &[GroupPost]) -> Result<Vec<Entry>, DbError> {

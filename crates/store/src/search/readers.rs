@@ -8,24 +8,57 @@ use driftline_core::post::Visibility;
 use driftline_index::{Term, TermQuery};
 
 use super::groups::GroupPlace;
-use crate::{id_types::sql, viewer::ReadableSources};
+use crate::{
+    id_types::sql,
+    viewer::{ReadableSource, ReadableSources, SourceOwner, Viewer},
+};
 
-/// The query for the places that a viewer may be shown.
-pub(super) fn query(readable: &ReadableSources) -> TermQuery {
-    let sources = readable.all().into_iter();
-    let sources = sources.map(|source| {
+/// The number of sources of the viewer's own that are looked up one by one.
+pub(super) const MAX_OWN: usize = 1;
+
+/// The query for the places that a viewer may be shown. `by_owner` is true if all documents name the owners of their
+/// sources: then all sources of the viewer's own are one term.
+pub(super) fn query(readable: &ReadableSources, by_owner: bool) -> TermQuery {
+    let owner = readable.viewer().owner().filter(|_| by_owner);
+    let (own, others): (Vec<_>, Vec<_>) = readable
+        .all()
+        .into_iter()
+        .partition(|source| owner.is_some() && is_own(readable, source));
+    let others = others.into_iter().map(|source| {
         let kind = kind(source.shows.narrowness(), source.is_published());
-        TermQuery::Term(Term::source(sql(source.key.id), kind))
+        Term::source(sql(source.key.id), kind)
     });
-    let world = TermQuery::Term(Term::world());
-    TermQuery::AnyOf([world].into_iter().chain(sources).collect())
+    let own = owner.filter(|_| !own.is_empty());
+    let own = own.map(|owner| Term::owned(owner.id()));
+    let terms = [Term::world()].into_iter().chain(own).chain(others);
+    TermQuery::AnyOf(terms.map(TermQuery::Term).collect())
+}
+
+/// The number of sources of the viewer's own.
+pub(super) fn count_own(readable: &ReadableSources) -> usize {
+    let sources = readable.all().into_iter();
+    sources.filter(|source| is_own(readable, source)).count()
+}
+
+/// True if a source belongs to the viewer, who is shown all its posts.
+fn is_own(readable: &ReadableSources, source: &ReadableSource) -> bool {
+    let own = match readable.viewer() {
+        Viewer::Account(_) => SourceOwner::Viewer,
+        Viewer::Operator => SourceOwner::Operator,
+        Viewer::Anonymous => return false,
+    };
+    source.is_of == own && source.shows_all()
 }
 
 /// The terms for the readers who are shown a place.
 pub(super) fn terms(place: &GroupPlace) -> Vec<Term> {
     match &place.entry {
         None => vec![Term::world()],
-        Some(entry) => entry_terms(entry.source_id, entry.narrowness, entry.is_claimed),
+        Some(entry) => {
+            let mut terms = entry_terms(entry.source_id, entry.narrowness, entry.is_claimed);
+            terms.extend(entry.owner_id.map(Term::owned));
+            terms
+        }
     }
 }
 
@@ -59,10 +92,7 @@ fn kind(shows: i64, is_published: bool) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        id_types::{InstanceId, SourceId, SourceKey},
-        viewer::{ReadableSource, SourceOwner},
-    };
+    use crate::id_types::{InstanceId, SourceId, SourceKey};
 
     /// Compares the terms with the decision of `ReadableSource::shows_post`.
     #[test]

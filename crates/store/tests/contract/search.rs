@@ -530,6 +530,34 @@ fn posts_of_many_authors_are_found_below_many_others(store: &Store) {
     let expected: Vec<String> = named.map(|id| id.to_string()).collect();
     assert_eq!(candidates(store, "猫舌"), expected);
     assert_eq!(candidates(store, "猫舌 OR #none"), expected);
+    // Some above them are found without the lists of their authors.
+    let newest = 2_301..=2_360;
+    world.poll(
+        newest
+            .clone()
+            .rev()
+            .map(|id| by(id, id % 80, "猫舌の人"))
+            .collect(),
+    );
+    while index(store, 1_000) > 0 {}
+    let newest: Vec<String> = newest.rev().map(|id| id.to_string()).collect();
+    let few = Range { limit: 60, ..ALL };
+    let names = NameContext {
+        origin: "",
+        viewer: None,
+    };
+    for query in ["猫舌", "猫舌 visibility:public", "猫舌 OR #none"] {
+        let predicate = Predicate::parse(query, &names).expect("a predicate");
+        let part = read(store, move |tx| {
+            let readable = ReadableSources::load(tx, Viewer::Operator)?;
+            let lookup = search::lookup(tx, &readable, &predicate)?;
+            search::find(tx, &few, &readable, &lookup, &|_: &TimelinePost| true)
+        });
+        let found = part.posts.into_iter().map(|post| post.upstream_id);
+        assert_eq!(found.collect::<Vec<_>>(), newest, "{query}");
+        let all = [newest.clone(), expected.clone()].concat();
+        assert_eq!(candidates(store, query), all, "{query}");
+    }
 }
 
 /// The largest predicates of their kinds: what each costs the planner and the databases is bounded.
