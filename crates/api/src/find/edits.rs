@@ -6,7 +6,7 @@ use driftline_store::{
     viewer::ReadableSources,
 };
 
-use super::{Search, selection::Selection};
+use super::Search;
 
 impl Search {
     /// Returns those of some edited posts that the predicate selects for a viewer and did not select
@@ -28,7 +28,7 @@ impl Search {
         let mut posts: Vec<TimelinePost> = shown.into_values().collect();
         posts.sort_by_key(|post| std::cmp::Reverse(post.id));
         let readable = ReadableSources::load(tx, viewer)?;
-        let selected = Selection::load(tx, self, &readable, now_ms)?.pick(tx, posts)?;
+        let selected = self.selection(tx, &readable, now_ms)?.pick(tx, posts)?;
         let mut entering = Vec::new();
         for post in selected {
             let edit = edited.iter().find(|edit| edit.key.post == post.post_id);
@@ -59,7 +59,7 @@ impl Search {
             ..post.clone()
         };
         let readable = ReadableSources::load(tx, viewer)?;
-        let selection = Selection::load(tx, self, &readable, now_ms)?;
+        let selection = self.selection(tx, &readable, now_ms)?;
         let selected = selection.selected(tx, &[before])?;
         Ok(selected.first().copied())
     }

@@ -12,7 +12,8 @@ use driftline_core::{
     names::acct::AcctKey,
     predicate::{
         Acct, Condition, Folding, IdMask, LimitError, Matcher, NameContext, NeededFacts,
-        ParseError, Predicate, Proposition, Term, Tree, Usage, UsageError, Word, WordMatch,
+        ParseError, PostTrait, Predicate, Proposition, Term, Tree, Usage, UsageError, Word,
+        WordMatch,
     },
 };
 use driftline_store::{
@@ -28,9 +29,10 @@ use parking_lot::Mutex;
 use crate::{
     auth::RequestContext,
     feed::FeedEvent,
+    mastodon::timelines::hidden_posts::HiddenPosts,
     transport::{Address, ApiError, ApiResult},
 };
-use selection::Selection;
+pub(crate) use selection::Selection;
 
 pub use budget::SearchBudget;
 pub use saved_timeline::SavedTimeline;
@@ -97,14 +99,21 @@ impl Search {
         Ok(Search::new(parse(text, caller).await?)?.at(&caller.address))
     }
 
+    /// Prepares a tree that was made here.
+    ///
+    /// # Errors
+    /// [`SearchError::Limit`] if it is too large.
+    pub(crate) fn for_tree(tree: Tree) -> Result<Search, SearchError> {
+        Search::new(Predicate::new(tree, Folding::NEWEST)?)
+    }
+
     /// Searches for a whole text as one word.
     ///
     /// # Errors
     /// [`SearchError::Limit`] if the text is too long.
     pub(crate) fn for_text(text: &str) -> Result<Search, SearchError> {
         let word = Word::new(text, WordMatch::Folded).ok().map(Term::Word);
-        let tree = Tree::Atom(word.map(Proposition::from).unwrap_or_default());
-        Search::new(Predicate::new(tree, Folding::NEWEST)?)
+        Search::for_tree(Tree::Atom(word.map(Proposition::from).unwrap_or_default()))
     }
 
     /// Limits the search to the posts of an author. `None` if no stored post is by that author, or
@@ -156,7 +165,7 @@ impl Search {
         now_ms: i64,
     ) -> Result<Stretch, StoreError> {
         let readable = ReadableSources::load(tx, viewer)?;
-        let mut selection = Selection::load(tx, self, &readable, now_ms)?;
+        let mut selection = self.selection(tx, &readable, now_ms)?;
         selection.left_out = self.list;
         let known = self.lookup.lock().clone();
         let lookup = match known {
@@ -190,7 +199,7 @@ impl Search {
             return Ok(None);
         };
         let readable = ReadableSources::load(tx, viewer)?;
-        let selection = Selection::load(tx, self, &readable, now_ms)?;
+        let selection = self.selection(tx, &readable, now_ms)?;
         Ok(selection.pick(tx, vec![post])?.pop())
     }
 
@@ -217,7 +226,7 @@ impl Search {
                 post.copies = copies.get(&post.post_id).cloned().unwrap_or_default();
             }
         }
-        let selection = Selection::load(tx, self, &readable, now_ms)?;
+        let selection = self.selection(tx, &readable, now_ms)?;
         let mut selected = selection.selected(tx, &posts)?.into_iter();
         let events = events.iter().zip(has_copy);
         Ok(events
@@ -228,11 +237,33 @@ impl Search {
             .collect())
     }
 
+    /// Selects matching posts, without those that the viewer does not want to see.
+    fn selection<'s>(
+        &'s self,
+        tx: &mut Tx<'_>,
+        readable: &'s ReadableSources,
+        now_ms: i64,
+    ) -> Result<Selection<'s>, StoreError> {
+        let hidden = HiddenPosts::ask(tx, readable.viewer(), now_ms, &self.address)?;
+        let hidden = hidden.read(tx)?;
+        Selection::load(tx, self, readable, hidden)
+    }
+
     /// True if the predicate has a term `source:`, which copies decide, too.
     fn names_sources(&self) -> bool {
+        self.conditions()
+            .any(|condition| matches!(condition, Condition::Source(_)))
+    }
+
+    /// True if the predicate has a term `is:followed`, which the viewer's follows decide.
+    fn names_followed(&self) -> bool {
+        self.conditions()
+            .any(|condition| *condition == Condition::Is(PostTrait::Followed))
+    }
+
+    fn conditions(&self) -> impl Iterator<Item = &Condition> {
         let propositions = self.predicate.tree().propositions().into_iter();
-        let mut conditions = propositions.filter_map(|proposition| proposition.condition.as_ref());
-        conditions.any(|condition| matches!(condition, Condition::Source(_)))
+        propositions.filter_map(|proposition| proposition.condition.as_ref())
     }
 
     /// Returns the posts of a range, by as many reads as they take, or a part of them once the budget is

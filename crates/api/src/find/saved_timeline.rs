@@ -99,7 +99,7 @@ impl SavedTimeline {
         now_ms: i64,
     ) -> Result<Vec<TimelinePost>, StoreError> {
         let readable = ReadableSources::load(tx, self.viewer())?;
-        let selection = Selection::load(tx, &self.search, &readable, now_ms)?;
+        let selection = self.search.selection(tx, &readable, now_ms)?;
         entered(tx, entries, &selection)
     }
 

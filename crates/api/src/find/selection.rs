@@ -15,8 +15,8 @@ use driftline_store::{
 use super::Search;
 use crate::mastodon::timelines::hidden_posts::HiddenPosts;
 
-/// Selects the posts that a predicate matches and that the viewer has not hidden.
-pub(super) struct Selection<'s> {
+/// Selects the posts that a predicate matches, without hidden ones.
+pub(crate) struct Selection<'s> {
     search: &'s Search,
     readable: &'s ReadableSources,
     origins: HashMap<InstanceId, String>,
@@ -28,16 +28,15 @@ pub(super) struct Selection<'s> {
 
 impl<'s> Selection<'s> {
     /// Reads what the selection compares posts with.
-    pub(super) fn load(
+    pub(crate) fn load(
         tx: &mut Tx<'_>,
         search: &'s Search,
         readable: &'s ReadableSources,
-        now_ms: i64,
+        hidden: HiddenPosts,
     ) -> Result<Selection<'s>, StoreError> {
-        let hidden = HiddenPosts::ask(tx, readable.viewer(), now_ms, &search.address)?;
         let followed = match readable.viewer().account() {
-            Some(account) => relation::followed(tx, account)?,
-            None => Vec::new(),
+            Some(account) if search.names_followed() => relation::followed(tx, account)?,
+            _ => Vec::new(),
         };
         let origins = instance::all(tx)?.into_iter();
         Ok(Selection {
@@ -46,7 +45,7 @@ impl<'s> Selection<'s> {
             origins: origins
                 .map(|instance| (instance.id, instance.origin))
                 .collect(),
-            hidden: hidden.read(tx)?,
+            hidden,
             followed: followed.into_iter().map(|row| row.other).collect(),
             left_out: None,
         })

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod account_statuses;
 mod apps;
 mod attack;
 mod bells;

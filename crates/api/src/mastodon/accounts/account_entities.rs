@@ -117,6 +117,9 @@ impl AccountEntities {
         viewer: Viewer,
         address: &Address,
     ) -> Result<(), StoreError> {
+        if ids.is_empty() {
+            return Ok(());
+        }
         let known = known_accounts(tx, ids, viewer)?;
         let ids: Vec<AccountId> = known.into_iter().collect();
         let instances: HashMap<_, Instance> = instance::all(tx)?

@@ -3,11 +3,15 @@
 use std::sync::Arc;
 
 use axum::Json;
-use driftline_core::social::{Direction, Relation};
-use driftline_mastodon::{RawObject, has_media};
+use driftline_core::{
+    predicate::{Attachment, Condition, Connective, PostTrait, Term, Tree},
+    social::{Direction, Relation},
+};
+use driftline_mastodon::reply_to;
 use driftline_store::{
-    AccountId, Tx, local_account_id,
-    timeline::{self, Range, TimelinePost},
+    AccountId, StoreError, Tx, local_account_id,
+    timeline::{self, Pick, Range, TimelinePost},
+    viewer::ReadableSources,
 };
 use serde_json::value::RawValue;
 use utoipa::IntoParams;
@@ -23,10 +27,12 @@ use crate::{
     App,
     auth::{LoggedIn, MayRead, RequestContext, needs},
     description::ids::AccountId as AccountIdText,
+    find::{Search, SearchError, Selection, bad_query},
     mastodon::{
         entities::{Account, Status, Tag},
         page::Page,
         page_query::{AccountPageParams, AccountPageQuery, PageParams, PageQuery},
+        timelines::{hidden_posts::HiddenPosts, tags::tag_tree},
     },
     transport::{ApiResult, JsonResult, PathId, Problem},
 };
@@ -81,18 +87,23 @@ async fn statuses(
 ) -> ApiResult {
     let (viewer, author) = (reader.viewer, AccountId::new(id));
     let account = entity(&reader, author).await?;
-    let filter = Arc::new(StatusFilter::new(&query));
-    // Posts that other servers show under the name of an account of this server are not its own.
-    if filter.takes_nothing || is_own(&account, &reader.address) {
+    // Mirrored accounts have no pinned posts here, and posts that other servers show under the name
+    // of an account of this server are not its own.
+    if query.is_set("pinned") || is_own(&account, &reader.address) {
         return Ok(Page::empty().answer(&query));
     }
+    let search = search_for(&query).map_err(|error| bad_query(&error))?;
+    let search = Arc::new((search, query.is_set("exclude_replies")));
     let read = move |tx: &mut Tx<'_>, range: &Range| {
-        let picks = |post: &TimelinePost| filter.takes(post);
-        let picks: Option<timeline::Picks<'_>> = if filter.takes_all() {
-            None
-        } else {
-            Some(&picks)
+        let (search, without_replies) = &*search;
+        let readable = ReadableSources::load(tx, viewer)?;
+        let load = |search| Selection::load(tx, search, &readable, HiddenPosts::default());
+        let picks = AuthorsPosts {
+            selection: search.as_ref().map(load).transpose()?,
+            without_replies: *without_replies,
         };
+        let all = picks.selection.is_none() && !picks.without_replies;
+        let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
         timeline::by_author(tx, range, viewer, author, picks).map(Some)
     };
     let page = Page::picked(&reader, query.range, read).await?;
@@ -112,56 +123,37 @@ struct StatusParams {
     pinned: Option<bool>,
 }
 
-/// Which posts of an account are asked for.
-#[derive(Debug)]
-struct StatusFilter {
-    only_media: bool,
-    without_replies: bool,
-    without_boosts: bool,
-    tag: Option<String>,
-    /// Pinned posts alone, which mirrored accounts have none of here.
-    takes_nothing: bool,
+/// A search for the posts that are asked for; `None` for all of an account's.
+fn search_for(query: &PageQuery) -> Result<Option<Search>, SearchError> {
+    let term = |condition| Tree::atom(Term::Condition(condition));
+    let media = query
+        .only_media
+        .then(|| term(Condition::Has(Attachment::Media)));
+    let tag = query.text("tagged").and_then(tag_tree);
+    let is_set = query.is_set("exclude_reblogs");
+    let originals = is_set.then(|| term(Condition::Is(PostTrait::Boost)).negated());
+    let tree = Connective::And.join_all([media, tag, originals].into_iter().flatten());
+    tree.map(Search::for_tree).transpose()
 }
 
-impl StatusFilter {
-    fn new(query: &PageQuery) -> Self {
-        Self {
-            only_media: query.only_media,
-            without_replies: query.is_set("exclude_replies"),
-            without_boosts: query.is_set("exclude_reblogs"),
-            tag: query.text("tagged").map(str::to_lowercase),
-            takes_nothing: query.is_set("pinned"),
-        }
-    }
+/// Which posts of an account are asked for.
+struct AuthorsPosts<'s> {
+    selection: Option<Selection<'s>>,
+    without_replies: bool,
+}
 
-    fn takes_all(&self) -> bool {
-        !self.only_media && !self.without_replies && !self.without_boosts && self.tag.is_none()
-    }
-
-    fn takes(&self, post: &TimelinePost) -> bool {
-        if self.without_boosts && post.boost_of.is_some()
-            || self.only_media && !has_media(&post.raw)
-        {
-            return false;
+impl Pick for AuthorsPosts<'_> {
+    fn pick(
+        &self,
+        tx: &mut Tx<'_>,
+        mut posts: Vec<TimelinePost>,
+    ) -> Result<Vec<TimelinePost>, StoreError> {
+        // Threads of one's own are no replies here, but `is:reply`.
+        posts.retain(|post| !self.without_replies || reply_to(&post.raw).is_none());
+        match &self.selection {
+            Some(selection) => selection.pick(tx, posts),
+            None => Ok(posts),
         }
-        let status = RawObject::parse(&post.raw).unwrap_or_default();
-        let is_reply = || {
-            let replied_to = status.id("in_reply_to_account_id");
-            // Threads of one's own are no replies.
-            status.id("in_reply_to_id").is_some() && replied_to != status.object("account").id("id")
-        };
-        if self.without_replies && is_reply() {
-            return false;
-        }
-        let is_tag = |tag: &str| {
-            let mut tags = status.objects("tags");
-            tags.any(|found| {
-                found
-                    .text("name")
-                    .is_some_and(|name| name.to_lowercase() == tag)
-            })
-        };
-        self.tag.as_deref().is_none_or(is_tag)
     }
 }
 

@@ -61,7 +61,7 @@ impl LinkedAccounts {
             let id = local.get(&name.to_ascii_lowercase()).copied();
             let whole = match id {
                 Some(id) => known.get(id).map(ToOwned::to_owned),
-                None => named(name, copy_id, &key, address),
+                None => name_only(name, copy_id, &key, address),
             };
             let Some((whole, mention)) = whole.and_then(|whole| {
                 let mention = mention(&whole)?;
@@ -110,8 +110,8 @@ pub(crate) fn is_own(account: &RawValue, address: &Address) -> bool {
         return false;
     };
     match acct.rsplit_once('@') {
-        // Only this server's own accounts have no host here.
-        None => true,
+        // Of all that have a name, only this server's own accounts have no host here.
+        None => !acct.is_empty(),
         Some((_, host)) => address
             .own_host()
             .is_some_and(|own| own.eq_ignore_ascii_case(host)),
@@ -123,15 +123,15 @@ fn own_key(name: &str, address: &Address) -> Option<AcctKey> {
 }
 
 /// The entity `Account` of an account of which only the name is shown.
-fn named(name: &str, id: u64, key: &AcctKey, address: &Address) -> Option<Box<RawValue>> {
-    let picture = address.url(MISSING);
+fn name_only(name: &str, id: u64, key: &AcctKey, address: &Address) -> Option<Box<RawValue>> {
+    let (origin, picture) = (address.url(""), address.url(MISSING));
     let json = json!({
         "username": name, "acct": key.as_str(), "display_name": name,
         "url": address.url(&format!("/@{name}")), "avatar": picture, "header": picture,
     });
     let json = json.to_string();
     let copier = Copier {
-        origin: &address.url(""),
+        origin: &origin,
         api: Api::Mastodon,
         own_host: None,
     };

@@ -1,25 +1,26 @@
 use std::collections::{HashMap, HashSet};
 
 use driftline_core::{names::acct::AcctKey, social::Relation};
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, has_media};
 use driftline_store::{
     AccountId, InstanceId, LocalAccountId, PendingRows, StoreError, Tx, instance, local_account_id,
     social::{
         local_account, mute,
         relation::{self, RelationRow},
     },
-    timeline::{TimelinePost, Viewer},
+    timeline::{self, Pick, TimelinePost, Viewer},
 };
 
 use crate::{mastodon::accounts::linked_accounts::copy_id, transport::Address};
 
 /// What an account does not want to see in its timelines: posts, and boosts of posts, of those whom it mutes
-/// or blocks, and boosts by those of whom it follows the posts alone.
+/// or blocks, and boosts by those of whom it follows the posts alone. Also what a request leaves out.
 #[derive(Debug, Default)]
 pub(crate) struct HiddenPosts {
     authors: HashSet<AccountId>,
     boosters: HashSet<AccountId>,
     origins: HashMap<InstanceId, String>,
+    without_media: bool,
 }
 
 /// What was asked for of it.
@@ -55,9 +56,18 @@ impl HiddenPosts {
         Self { boosters, ..self }
     }
 
-    /// Whether everything is wanted.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.authors.is_empty() && self.boosters.is_empty()
+    /// The same, and posts without media if only those with media are asked for.
+    pub(crate) fn and_without_media(self, only_media: bool) -> Self {
+        Self {
+            without_media: only_media,
+            ..self
+        }
+    }
+
+    /// The selection of all other posts; `None` if no post is hidden.
+    pub(crate) fn picks(&self) -> Option<timeline::Picks<'_>> {
+        let none = self.authors.is_empty() && self.boosters.is_empty() && !self.without_media;
+        if none { None } else { Some(self) }
     }
 
     /// Whether a post is among it.
@@ -65,7 +75,7 @@ impl HiddenPosts {
         let is_by = |authors: &HashSet<AccountId>| {
             post.account.is_some_and(|author| authors.contains(&author))
         };
-        if is_by(&self.authors) {
+        if is_by(&self.authors) || self.without_media && !has_media(&post.raw) {
             return true;
         }
         if post.boost_of.is_none() {
@@ -120,8 +130,19 @@ impl PendingHiddenPosts {
         }
         Ok(HiddenPosts {
             authors,
-            boosters: HashSet::new(),
             origins,
+            ..HiddenPosts::default()
         })
+    }
+}
+
+impl Pick for HiddenPosts {
+    fn pick(
+        &self,
+        _: &mut Tx<'_>,
+        mut posts: Vec<TimelinePost>,
+    ) -> Result<Vec<TimelinePost>, StoreError> {
+        posts.retain(|post| !self.has(post));
+        Ok(posts)
     }
 }

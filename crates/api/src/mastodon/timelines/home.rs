@@ -2,11 +2,10 @@
 
 use std::collections::HashSet;
 
-use driftline_mastodon::has_media;
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx,
     social::{home_source, list_member, relation},
-    timeline::{self, HomeRule, Range, Stretch, TimelinePost},
+    timeline::{self, HomeRule, Range, Stretch},
     viewer::ReadableSources,
 };
 
@@ -54,6 +53,7 @@ pub(crate) fn stretch(
     let posts_only = followed.iter().filter(|row| !row.show_boosts);
     let boosters = posts_only.map(|row| row.other).collect();
     let hidden = hidden.read(tx)?.and_boosts_of(boosters);
+    let hidden = hidden.and_without_media(only_media);
     let exclusive: HashSet<AccountId> = tx.rows(exclusive)?.into_iter().collect();
     let rule = HomeRule {
         sources: tx.rows(sources)?,
@@ -63,8 +63,5 @@ pub(crate) fn stretch(
             .filter(|author| !exclusive.contains(author))
             .collect(),
     };
-    let picks = |post: &TimelinePost| !hidden.has(post) && (!only_media || has_media(&post.raw));
-    let all = hidden.is_empty() && !only_media;
-    let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
-    timeline::home(tx, range, &readable, &rule, picks)
+    timeline::home(tx, range, &readable, &rule, hidden.picks())
 }

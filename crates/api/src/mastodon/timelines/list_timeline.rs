@@ -142,14 +142,13 @@ pub(crate) fn stretch(
     let hidden = view.hidden(tx)?;
     let readable = ReadableSources::load(tx, view.viewer)?;
     let hidden = hidden.read(tx)?.and_boosts_of(boosters);
+    let hidden = hidden.and_without_media(only_media);
     let replies = ShownReplies::load(tx, account, &list, &readable.keys())?;
     let rule = HomeRule {
         sources: Vec::new(),
         authors: members,
     };
-    let picks = |post: &TimelinePost| {
-        !hidden.has(post) && (!only_media || has_media(&post.raw)) && replies.has(post)
-    };
+    let picks = |post: &TimelinePost| !hidden.has(post) && replies.has(post);
     timeline::home(tx, range, &readable, &rule, Some(&picks)).map(Some)
 }
 

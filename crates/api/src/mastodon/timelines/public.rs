@@ -1,9 +1,8 @@
 //! The public timeline.
 
-use driftline_mastodon::has_media;
 use driftline_store::{
     StoreError, Tx,
-    timeline::{self, Range, Stretch, TimelinePost},
+    timeline::{self, Range, Stretch},
     viewer::ReadableSources,
 };
 
@@ -44,9 +43,6 @@ pub(crate) fn stretch(
 ) -> Result<Stretch, StoreError> {
     let hidden = view.hidden(tx)?;
     let readable = ReadableSources::load(tx, view.viewer)?;
-    let hidden = hidden.read(tx)?;
-    let picks = |post: &TimelinePost| !hidden.has(post) && (!only_media || has_media(&post.raw));
-    let all = hidden.is_empty() && !only_media;
-    let picks: Option<timeline::Picks<'_>> = if all { None } else { Some(&picks) };
-    timeline::public_picked(tx, range, &readable, picks)
+    let hidden = hidden.read(tx)?.and_without_media(only_media);
+    timeline::public_picked(tx, range, &readable, hidden.picks())
 }

@@ -3,9 +3,7 @@
 use axum::Json;
 use driftline_core::{
     post::Visibility,
-    predicate::{
-        Attachment, Condition, Connective, Folding, Predicate, Tag as TagName, Term, Tree,
-    },
+    predicate::{Attachment, Condition, Connective, Tag as TagName, Term, Tree},
 };
 use driftline_store::timeline::Range;
 use serde_json::{Value, json};
@@ -13,7 +11,7 @@ use utoipa::IntoParams;
 
 use crate::{
     auth::{MayRead, RequestContext, needs},
-    find::{Search, SearchError, bad_query},
+    find::{Search, bad_query},
     mastodon::{
         entities::{Status, Tag},
         page::Page,
@@ -94,10 +92,7 @@ pub(crate) async fn has_posts(context: &RequestContext, name: &str) -> ApiResult
     let Some(tree) = tag_tree(name) else {
         return Ok(false);
     };
-    let search = Predicate::new(tree, Folding::NEWEST).map_err(SearchError::from);
-    let search = search
-        .and_then(Search::new)
-        .map_err(|error| bad_query(&error))?;
+    let search = Search::for_tree(tree).map_err(|error| bad_query(&error))?;
     let newest = Range {
         limit: 1,
         ..Range::default()
@@ -132,12 +127,11 @@ fn search_for_tags(tag: &str, query: &PageQuery) -> ApiResult<Search> {
         .chain(all)
         .chain(none.into_iter().map(Tree::negated));
     let tree = rest.fold(one_of, |tree, part| Connective::And.join(tree, part));
-    let predicate = Predicate::new(tree, Folding::NEWEST);
-    let search = predicate.map_err(SearchError::from).and_then(Search::new);
-    search.map_err(|error| bad_query(&error))
+    Search::for_tree(tree).map_err(|error| bad_query(&error))
 }
 
-fn tag_tree(name: &str) -> Option<Tree> {
+/// A tree that selects the posts with a tag; `None` for an empty name.
+pub(crate) fn tag_tree(name: &str) -> Option<Tree> {
     let tag = TagName::new(name)?;
     Some(Tree::atom(Term::Condition(Condition::Tag(tag))))
 }

@@ -32,7 +32,8 @@ fn a_copy_of_an_own_account_changes_nothing_of_it(store: &Store) {
     write(store, local_account::root(ann), move |tx| {
         local_account::set_nickname(tx, ann, &Nickname::new("Ann").expect("a nickname"))?;
         profile::set(tx, ann, &stored)
-    });
+    })
+    .expect("a profile");
     let root = relation::root(bob, account_id(ann));
     write(store, root, move |tx| {
         relation::follow(tx, bob, account_id(ann), FollowOptions::default(), START_MS)
