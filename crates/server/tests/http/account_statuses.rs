@@ -1,4 +1,4 @@
-//! Which of an account's posts are asked for.
+//! The parameters that select among an account's posts.
 
 use driftline_mastodon::read_status;
 use serde_json::{Value, json, value::to_raw_value};

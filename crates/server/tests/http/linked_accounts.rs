@@ -10,7 +10,7 @@ use crate::{
     world::{World, id, status, with_token},
 };
 
-/// What another server says of an account.
+/// An account as another server shows it.
 fn lie(acct: &str) -> Value {
     let username = acct.split('@').next().unwrap();
     json!({
