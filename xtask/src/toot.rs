@@ -1,5 +1,4 @@
 use std::{
-    fs,
     path::Path,
     process::{Child, Command},
 };
@@ -10,7 +9,7 @@ use xshell::cmd;
 
 use crate::error::TaskError;
 use crate::setup::python;
-use crate::workspace::{Workspace, run as run_program, start, without_own_variables};
+use crate::workspace::{Workspace, start, without_own_variables};
 
 /// What `cargo xtask test-toot` takes.
 #[derive(Debug, Args)]
@@ -28,17 +27,7 @@ pub(crate) fn run(workspace: &Workspace, args: &TootArgs) -> Result<(), TaskErro
     let shell = &workspace.shell;
     let folder = tempfile::tempdir().map_err(|error| failed("a folder", error))?;
     let sources = folder.path().join("toot");
-    run_program(cmd!(
-        shell,
-        "{python} -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest {sources} {TOOT}"
-    ))?;
-    let archive = fs::read_dir(&sources)
-        .map_err(|error| failed("toot's sources", error))?
-        .flatten()
-        .map(|entry| entry.path())
-        .next()
-        .ok_or_else(|| TaskError::message("pip brought no sources of toot"))?;
-    run_program(cmd!(shell, "{python} -m tarfile -e {archive} {sources}"))?;
+    python::unpack_sources(shell, &python, TOOT, &sources)?;
     let root = sources.join(TOOT.replace("==", "-"));
     let server = Server::start(&program, &folder)?;
     let filter = args.filter.iter().flat_map(|filter| ["-k", filter]);

@@ -4,19 +4,23 @@
 mod support;
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs,
     path::Path,
     process::{Command, Stdio},
 };
 
-use driftline_sim::http::SimServer;
+use driftline_sim::{
+    SpanMs, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
 use serde_json::{Value, json};
 use support::{
     DataDir, Ended,
-    exported::{files, manifest},
+    exported::{files, manifest, rows},
     lines,
     quiet::quiet,
+    wait_for,
 };
 
 /// Mirrors a quiet timeline.
@@ -158,6 +162,73 @@ async fn an_export_goes_on_where_it_was_and_proves_itself() {
     assert_eq!(ended.status, 1, "{ended:?}");
     assert!(ended.stdout.contains("SHA-256"), "{ended:?}");
     drop(server);
+}
+
+/// The last row of each post.
+fn by_id(rows: Vec<Value>) -> BTreeMap<String, Value> {
+    let rows = rows.into_iter().map(|row| (text(&row["id"]), row));
+    rows.collect()
+}
+
+/// An archive that was begun while posts were written, edited and deleted says after its next
+/// export what is stored: its posts, each with its last change.
+#[tokio::test(flavor = "multi_thread")]
+async fn exports_among_edits_and_deletions_replay_to_what_is_stored() {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(4_000),
+            edited_share: 0.7,
+            edited_after_ms: SpanMs::new(100, 900),
+            deleted_share: 0.1,
+            deleted_after_ms: SpanMs::new(100, 900),
+            ..WorldConfig::punctual(60.0)
+        },
+        ..ServerConfig::default()
+    };
+    let upstream = SimServer::start(config, 1, Clock::Real).await.unwrap();
+    let data_dir = DataDir::new();
+    let (mut server, _) = data_dir.serve(&["--allow-private"]);
+    let url = upstream.url();
+    let add = ["source", "add", &url, "--name", "sim", "--every", "100ms"];
+    data_dir.json(&[&add[..], &["--second-look", "1s"]].concat());
+    let export = |number: usize| {
+        let path = data_dir.folder().join(format!("archive-{number}"));
+        let text = path.to_str().unwrap();
+        data_dir.json(&["export", "--out", text, "--changes", "--rows", "10"]);
+        data_dir.json(&["export", "check", text]);
+        path
+    };
+    let mut begun = 0;
+    wait_for("many posts are edited", || {
+        export(begun);
+        export(begun / 2);
+        begun += 1;
+        let rows = data_dir.export("sim");
+        let edited = rows.iter().filter(|row| !row["edited_at_ms"].is_null());
+        begun > 3 && edited.count() > 50
+    });
+    // The last is one of its own, after all others.
+    for number in 0..=begun {
+        let (mut archive, mut stored) = Default::default();
+        wait_for("nothing changes while it is exported", || {
+            stored = by_id(data_dir.export("sim"));
+            archive = export(number);
+            by_id(data_dir.export("sim")) == stored
+        });
+        let mut replayed = by_id(rows(&archive, "posts"));
+        let posts = replayed.len();
+        replayed.extend(by_id(rows(&archive, "changes")));
+        assert_eq!(replayed.len(), posts, "changes of posts without a row");
+        for (id, row) in &stored {
+            for member in ["status", "deleted_at_ms", "edited_at_ms"] {
+                assert_eq!(
+                    replayed[id][member], row[member],
+                    "archive {number} of {begun}, {id}: {member}"
+                );
+            }
+        }
+    }
+    server.stop();
 }
 
 #[tokio::test(flavor = "multi_thread")]

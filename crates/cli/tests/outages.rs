@@ -10,7 +10,11 @@ use std::{fs, thread::sleep, time::Duration};
 use driftline_db::testing::Outage;
 use driftline_sim::http::{SimServer, Timeline};
 use driftline_store::{Root, SecretUrl, Store, StoreError, Target, Tx};
-use support::{DataDir, Running, get, quiet::steady, small_disk::SmallDisk, wait_for};
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use support::{
+    DataDir, Running, browser::client, get, quiet::steady, small_disk::SmallDisk, wait_for,
+};
 
 /// A server that reads a simulated upstream.
 struct Scene {
@@ -148,6 +152,144 @@ async fn a_source_goes_on_after_the_disk_was_full() {
     scene.catches_up("the disk was full");
     scene.end(1);
 }
+
+/// A write while the disk is full is done or refused, never half, and is done once there is room.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_write_again_after_the_disk_was_full() {
+    let data_dir = DataDir::new().with("DRIFTLINE_STORE__DISK_RESERVE", "0");
+    let disk = SmallDisk::mount(&data_dir.data());
+    let ben = data_dir.account("ben", PASSPHRASE)["id"].clone();
+    data_dir.account("ann", PASSPHRASE);
+    let scene = Scene::begin(data_dir).await;
+    let ann = Ann::log_in(&scene, ben.as_str().unwrap()).await;
+    disk.fill(&scene.server);
+    scene.is_unready("The store cannot be");
+    let mut done = [0; KINDS];
+    for (kind, done) in done.iter_mut().enumerate() {
+        // What fits into what is allotted already is still stored.
+        loop {
+            let (status, answer) = ann.write(kind, *done).await;
+            if status != 200 {
+                let said = answer["error"].as_str().unwrap();
+                assert!(status == 503 && said.contains(" store "), "{status} {said}");
+                break;
+            }
+            *done += 1;
+        }
+    }
+    disk.give_room(&scene.server);
+    scene.catches_up("the disk was full");
+    assert_eq!(ann.kept().await, ann.expected(done));
+    for (kind, done) in done.iter_mut().enumerate() {
+        let (status, answer) = ann.write(kind, *done).await;
+        assert_eq!(status, 200, "{kind}: {answer}");
+        *done += 1;
+    }
+    assert_eq!(ann.kept().await, ann.expected(done));
+    scene.end(1);
+}
+
+/// Somebody who is logged in with an app.
+struct Ann<'a> {
+    scene: &'a Scene,
+    client: Client,
+    grant: Value,
+    token: String,
+    /// A post and an account that she marks.
+    post: String,
+    other: String,
+}
+
+impl<'a> Ann<'a> {
+    async fn log_in(scene: &'a Scene, other: &str) -> Self {
+        let mut ann = Self {
+            scene,
+            client: client(),
+            grant: Value::Null,
+            token: String::new(),
+            post: String::new(),
+            other: other.to_owned(),
+        };
+        let all = "read write";
+        let oob = "urn:ietf:wg:oauth:2.0:oob";
+        let app = json!({ "client_name": "app", "redirect_uris": oob, "scopes": all });
+        let app = answered(ann.posting("/api/v1/apps", &app)).await.1;
+        ann.grant = json!({
+            "grant_type": "password", "username": "ann", "password": PASSPHRASE, "scope": all,
+            "client_id": app["client_id"], "client_secret": app["client_secret"],
+        });
+        let (status, token) = answered(ann.posting("/oauth/token", &ann.grant)).await;
+        assert_eq!(status, 200, "{token}");
+        ann.token = token["access_token"].as_str().unwrap().to_owned();
+        let newest = ann.get("/api/v1/timelines/public?limit=1").await;
+        ann.post = newest[0]["id"].as_str().unwrap().to_owned();
+        ann
+    }
+
+    /// Writes the `n`th of a kind: a list, a bookmark and a mute that come and go, a token.
+    async fn write(&self, kind: usize, n: usize) -> (u16, Value) {
+        let un = if n.is_multiple_of(2) { "" } else { "un" };
+        let (path, body) = match kind {
+            0 => ("/api/v1/lists".to_owned(), json!({ "title": "own" })),
+            1 => (
+                format!("/api/v1/statuses/{}/{un}bookmark", self.post),
+                json!({}),
+            ),
+            2 => (
+                format!("/api/v1/accounts/{}/{un}mute", self.other),
+                json!({}),
+            ),
+            _ => return answered(self.posting("/oauth/token", &self.grant)).await,
+        };
+        answered(self.posting(&path, &body).bearer_auth(&self.token)).await
+    }
+
+    /// The number of each kind that the server has.
+    async fn kept(&self) -> [usize; KINDS] {
+        let lists = self.get("/api/v1/lists").await;
+        let own = lists.as_array().unwrap().iter();
+        let bookmarks = self.get("/api/v1/bookmarks").await;
+        let mutes = self.get("/api/v1/mutes").await;
+        let tokens = self.scene.data_dir.json(&["account", "tokens", "ann"]);
+        let count = |all: &Value| all.as_array().unwrap().len();
+        [
+            own.filter(|list| list["title"] == "own").count(),
+            count(&bookmarks),
+            count(&mutes),
+            count(&tokens),
+        ]
+    }
+
+    /// The numbers once so many writes of each kind are done.
+    fn expected(&self, done: [usize; KINDS]) -> [usize; KINDS] {
+        let [lists, bookmarks, mutes, tokens] = done;
+        [lists, bookmarks % 2, mutes % 2, 1 + tokens]
+    }
+
+    fn posting(&self, path: &str, body: &Value) -> RequestBuilder {
+        let request = self.client.post(format!("{}{path}", self.scene.base));
+        let request = request.header("content-type", "application/json");
+        request.body(body.to_string())
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let request = self.client.get(format!("{}{path}", self.scene.base));
+        answered(request.bearer_auth(&self.token)).await.1
+    }
+}
+
+async fn answered(request: RequestBuilder) -> (u16, Value) {
+    let answer = request.send().await.unwrap();
+    let status = answer.status().as_u16();
+    (
+        status,
+        serde_json::from_str(&answer.text().await.unwrap()).unwrap(),
+    )
+}
+
+const PASSPHRASE: &str = "correct horse battery";
+/// The kinds of what she writes.
+const KINDS: usize = 4;
 
 /// Intake pauses before anything fails, readers are served on, and it goes on by itself.
 #[tokio::test(flavor = "multi_thread")]

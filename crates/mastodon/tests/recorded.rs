@@ -1,20 +1,20 @@
 //! Statuses in the forms that servers send, one of each server: what is stored of them and what is
-//! shown.
+//! shown. After them, all that Mastodon.py's authors recorded of real servers.
 //!
-//! The data is our own; the members and their forms are those of the servers' documents and sources.
+//! The data of the former is our own; the members and their forms are those of the servers' documents and sources.
 //! Each file also says which IDs are posts' and accounts', and which members belong to the reader.
 
 mod flat;
 
-use std::{collections::HashMap, fs, path::PathBuf};
+use std::{collections::HashMap, fs, path::PathBuf, process::Command};
 
 use driftline_core::{api::Api, post::Post, upstream_id::UpstreamId};
 use driftline_mastodon::{
-    Copier, RawObject, Referent, StatusHead, Template, read_status, text_of_json,
+    Copier, RawObject, Referent, StatusHead, Template, read_account, read_status, text_of_json,
 };
 use flat::{Path, flatten, without};
 use serde::Deserialize;
-use serde_json::value::RawValue;
+use serde_json::{Value, value::RawValue};
 
 #[derive(Deserialize)]
 struct Recorded {
@@ -55,6 +55,11 @@ impl Recorded {
 
     /// The members of what is shown of it.
     fn shown(&self) -> Vec<(Path, String)> {
+        flatten(self.written().get())
+    }
+
+    /// The entity that is shown of it.
+    fn written(&self) -> Box<RawValue> {
         let post = self.post();
         let members = RawObject::parse(&post.raw).expect("an object");
         let id = |referent, id: &str| self.local(referent, id);
@@ -77,7 +82,7 @@ impl Recorded {
         let (mut template, mut out) = (Template::default(), Vec::new());
         copier.status(&mut template, &members, &head);
         template.fill(&mut out, id, |_| None, |_, _| None);
-        flatten(str::from_utf8(&out).expect("UTF-8"))
+        serde_json::from_slice(&out).expect("JSON")
     }
 
     /// What is shown in the place of a member's value.
@@ -183,4 +188,93 @@ fn what_a_status_names_is_known_when_it_is_read() {
         let accounts = others(&recorded.accounts, &post.author.id);
         assert_eq!(named.accounts, accounts, "{server}");
     }
+}
+
+/// An entity in a cassette.
+#[derive(Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Entity {
+    Status(Box<RawValue>),
+    Account(Box<RawValue>),
+}
+
+/// The entities in the cassettes of Mastodon.py's sources.
+fn cassettes() -> Vec<Entity> {
+    let python = std::env::var("DRIFTLINE_PYTHON").unwrap_or_else(|_| "python3".into());
+    let script = Command::new(python)
+        .args(["-c", include_str!("cassettes.py")])
+        .output()
+        .expect("Python starts");
+    let errors = String::from_utf8_lossy(&script.stderr);
+    assert!(script.status.success(), "{errors}");
+    let lines = str::from_utf8(&script.stdout).expect("UTF-8").lines();
+    lines
+        .map(|line| serde_json::from_str(line).expect("an entity"))
+        .collect()
+}
+
+/// Puts the reader's members back to the others.
+fn merge(json: &mut Value, readers: Value) {
+    match (json, readers) {
+        (Value::Object(members), Value::Object(readers)) => {
+            for (name, value) in readers {
+                merge(members.entry(name).or_insert(Value::Null), value);
+            }
+        }
+        (json, readers) => *json = readers,
+    }
+}
+
+#[test]
+fn what_real_servers_answered_is_read_and_written_as_an_entity_again() {
+    let (mut statuses, mut accounts) = (0, 0);
+    let value = |json: &str| -> Value { serde_json::from_str(json).expect("JSON") };
+    for entity in cassettes() {
+        let status = match entity {
+            Entity::Status(status) => status,
+            Entity::Account(account) => {
+                let read = read_account(&account).expect("an account");
+                assert_eq!(value(account.get())["acct"], read.acct);
+                accounts += 1;
+                continue;
+            }
+        };
+        let post = read_status(&status).unwrap_or_else(|error| panic!("{error}: {status}"));
+        let mut whole = value(&post.raw);
+        if let Some(viewer) = &post.viewer {
+            merge(&mut whole, value(viewer));
+        }
+        assert_eq!(whole, value(status.get()));
+        let with = |own: &UpstreamId, others: &[UpstreamId]| [&[own.clone()], others].concat();
+        let recorded = Recorded {
+            server: status.to_string(),
+            posts: with(&post.id, &post.references.posts),
+            accounts: with(&post.author.id, &post.references.accounts),
+            viewer: Vec::new(),
+            viewer_items: Vec::new(),
+            status,
+        };
+        let paths = |members: Vec<(Path, String)>| -> Vec<Path> {
+            members.into_iter().map(|(path, _)| path).collect()
+        };
+        let kept = paths(flatten(&post.raw));
+        let mut shown = paths(recorded.shown());
+        shown.retain(|path| kept.contains(path));
+        check_same(&recorded.server, &shown, &kept);
+        let again = read_status(&recorded.written()).expect("a status");
+        assert_eq!(again.id.as_str(), "1000", "{}", recorded.server);
+        // A count that an old server does not state is shown as 0.
+        assert_eq!(again.counts.total(), post.counts.total());
+        assert_eq!(
+            (again.created_at_ms, again.visibility, again.text),
+            (post.created_at_ms, post.visibility, post.text),
+            "{}",
+            recorded.server
+        );
+        statuses += 1;
+    }
+    assert!(
+        statuses > 600 && accounts > 600,
+        "{statuses} statuses and {accounts} accounts: `cargo xtask setup` brings them"
+    );
 }

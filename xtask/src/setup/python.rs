@@ -1,4 +1,4 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use xshell::{Shell, cmd};
 
@@ -26,7 +26,7 @@ pub(super) fn base(shell: &Shell) -> Option<&'static str> {
 
 /// Makes the virtual environment with the real clients, unless it stands already.
 pub(super) fn prepare(workspace: &Workspace) -> Result<(), TaskError> {
-    make(workspace, FOLDER, &REQUIREMENTS)
+    make(workspace, FOLDER, &REQUIREMENTS, Some(MASTODON_PY))
 }
 
 /// Makes one with what toot's own tests need, and returns its interpreter.
@@ -35,6 +35,7 @@ pub(crate) fn toot(workspace: &Workspace) -> Result<PathBuf, TaskError> {
         workspace,
         TOOT_FOLDER,
         &[TOOT, "pytest==9.2.0", "pillow==13.0.0"],
+        None,
     )?;
     Ok(interpreter_in(workspace, TOOT_FOLDER))
 }
@@ -43,7 +44,31 @@ fn interpreter_in(workspace: &Workspace, folder: &str) -> PathBuf {
     workspace.root.join(folder).join("bin").join("python")
 }
 
-fn make(workspace: &Workspace, folder: &str, requirements: &[&str]) -> Result<(), TaskError> {
+/// Unpacks a package's source distribution from PyPI into a folder.
+pub(crate) fn unpack_sources(
+    shell: &Shell,
+    python: &Path,
+    package: &str,
+    folder: &Path,
+) -> Result<(), TaskError> {
+    run_program(cmd!(
+        shell,
+        "{python} -m pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest {folder} {package}"
+    ))?;
+    let archives = shell.read_dir(folder)?.into_iter();
+    let archive = archives
+        .last()
+        .ok_or_else(|| TaskError::message("pip brought no sources"))?;
+    run_program(cmd!(shell, "{python} -m tarfile -e {archive} {folder}"))
+}
+
+/// Makes one with these packages, and with one package's sources next to them.
+fn make(
+    workspace: &Workspace,
+    folder: &str,
+    requirements: &[&str],
+    sources: Option<&str>,
+) -> Result<(), TaskError> {
     let shell = &workspace.shell;
     let python = interpreter_in(workspace, folder);
     let stamp = workspace.root.join(folder).join("driftline-requirement");
@@ -61,15 +86,19 @@ fn make(workspace: &Workspace, folder: &str, requirements: &[&str]) -> Result<()
         shell,
         "{python} -m pip install --quiet --disable-pip-version-check {requirements...}"
     ))?;
+    if let Some(package) = sources {
+        let into = workspace.root.join(folder).join("sources");
+        unpack_sources(shell, &python, package, &into)?;
+    }
     Ok(shell.write_file(stamp, wanted)?)
 }
 
 const FOLDER: &str = "target/python";
 /// The newest of each: Mastodon.py, which reads Driftline and the simulated upstream, toot, which reads
 /// the former, tweepy, which reads the latter, two clients of Thrift that know nothing of each other, three readers of
-/// exports, and an SMTP server that takes Driftline's mail.
-const REQUIREMENTS: [&str; 9] = [
-    "Mastodon.py[websocket-streaming]==2.3.3",
+/// exports, an SMTP server that takes Driftline's mail, and a reader of Mastodon.py's cassettes.
+const REQUIREMENTS: [&str; 10] = [
+    MASTODON_PY,
     TOOT,
     "tweepy==4.17.0",
     "thriftpy2==0.7.1",
@@ -78,5 +107,8 @@ const REQUIREMENTS: [&str; 9] = [
     "duckdb==2.0.0",
     "pandas==3.1.1",
     "aiosmtpd==1.4.6",
+    "PyYAML==6.0.3",
 ];
+/// Its sources (MIT licence) contain cassettes: recorded answers of real servers.
+const MASTODON_PY: &str = "Mastodon.py[websocket-streaming]==2.3.3";
 const TOOT_FOLDER: &str = "target/toot";
