@@ -463,7 +463,7 @@ const BY_KEYS: &str = "select set_config('enable_seqscan', 'off', true), \
 /// A program has fewer statements than this. If it has more, all are prepared again.
 const STATEMENTS: usize = 256;
 /// Limits the queue in memory.
-const MAX_WAITING: usize = 24;
+const MAX_WAITING: usize = 32;
 
 #[cfg(test)]
 mod tests {
