@@ -4,10 +4,10 @@ use xshell::cmd;
 use crate::error::TaskError;
 use crate::workspace::{Workspace, run as run_program};
 
-/// What `cargo xtask fuzz` takes.
+/// The arguments of `cargo xtask fuzz`.
 #[derive(Debug, Args)]
 pub(crate) struct FuzzArgs {
-    /// How many seconds each target runs
+    /// The seconds for which each target runs
     #[arg(long, default_value_t = 60)]
     seconds: u32,
     /// One target, instead of all

@@ -192,7 +192,7 @@ mod tests {
         assert_eq!(facts.counts.favourites, Some(3));
     }
 
-    /// Whether a predicate matches does not depend on the facts that it does not compare.
+    /// The facts that a predicate does not compare do not change its decision.
     #[test]
     fn the_needed_facts_decide_as_all_do() {
         let names = NameContext {

@@ -245,7 +245,8 @@ fn what_real_servers_answered_is_read_and_written_as_an_entity_again() {
             merge(&mut whole, value(viewer));
         }
         assert_eq!(whole, value(status.get()));
-        let with = |own: &UpstreamId, others: &[UpstreamId]| [&[own.clone()], others].concat();
+        let with =
+            |own: &UpstreamId, others: &[UpstreamId]| [std::slice::from_ref(own), others].concat();
         let recorded = Recorded {
             server: status.to_string(),
             posts: with(&post.id, &post.references.posts),

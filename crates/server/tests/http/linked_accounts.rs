@@ -22,9 +22,10 @@ fn lie(acct: &str) -> Value {
 fn by(n: u64, account: Value, more: Value) -> Post {
     let mut json: Value = serde_json::from_str(&status(n).to_json()).unwrap();
     json["account"] = account;
-    for (name, value) in more.as_object().unwrap() {
-        json[name] = value.clone();
-    }
+    let Value::Object(more) = more else {
+        panic!("{more} is no object");
+    };
+    json.as_object_mut().unwrap().extend(more);
     read_status(&to_raw_value(&json).unwrap()).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use super::{
     outcome::{PollerOutcome, Tally},
     server::{ROUND_TRIP_MS, START_MS, WorkloadServer},
-    workload::Workload,
+    tail::Workload,
 };
 use crate::baseline::{Poller, Schedule, run};
 

@@ -21,7 +21,7 @@ use driftline_core::{
 use super::{
     outcome::{PlanChange, PollerOutcome, Tally},
     server::{PAGE, ROUND_TRIP_MS, START_MS, WorkloadPost, WorkloadServer, headers},
-    workload::Workload,
+    tail::Workload,
 };
 
 /// The length of a run.
@@ -304,7 +304,7 @@ impl<'a> Copy<'a> {
             let came_in_time = post.visible_at_ms - post.id_ms() <= last_ms;
             post.id_ms() >= first_ms && came_in_time
         });
-        let missed: Vec<Key> = missed.map(|post| key_of(post)).collect();
+        let missed: Vec<Key> = missed.map(key_of).collect();
         let gaps = self.session.machine().ledger().gaps();
         let is_listed = |key: &&Key| {
             let index = gaps.partition_point(|gap| gap.high <= **key);
@@ -353,7 +353,7 @@ impl<'a> Copy<'a> {
             }
         };
         let stored = server.posts.range(range).filter(|post| post.is_stored);
-        let stored = stored.map(|post| key_of(post));
+        let stored = stored.map(key_of);
         if matches!(query, AnchorQuery::Newest { .. }) {
             Anchor::first(stored.rev().skip(skip as usize))
         } else {

@@ -9,9 +9,9 @@ mod baseline;
 mod copy;
 mod outcome;
 mod server;
-mod workload;
+mod tail;
 
 pub use baseline::run_baseline;
 pub use copy::{Length, run};
 pub use outcome::{Delays, EARLY_MS, EarlyPost, PlanChange, PollerOutcome};
-pub use workload::{Tail, Workload};
+pub use tail::{Tail, Workload};

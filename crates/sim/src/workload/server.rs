@@ -8,7 +8,7 @@ use driftline_core::{
     upstream_id::UpstreamId,
 };
 
-use super::workload::Workload;
+use super::tail::Workload;
 use crate::{
     quota::{Endpoint, RequestKind},
     throttles::Throttles,

@@ -122,7 +122,7 @@ impl Draft {
         entries.map(|text| text.replace('\u{1f}', " ")).collect()
     }
 
-    /// What a post has that the server with this host shows.
+    /// The facts about a post that the server with this host shows.
     pub(crate) fn facts(&self, host: &str) -> Vec<Fact> {
         let mentions = self.mentions.iter().map(|acct| match acct.contains('@') {
             true => acct.clone(),
