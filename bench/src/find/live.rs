@@ -5,6 +5,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use driftline_runtime::IndexBacklog;
 use driftline_server::index_keeper::{index_all, keep_indexed};
 use driftline_store::{Store, search};
 use tokio::{runtime::Runtime, sync::watch, task::JoinHandle};
@@ -76,7 +77,7 @@ impl Tables {
                     keeper.stop(&runtime)?;
                 }
                 let (_stop, is_stopped) = watch::channel(false);
-                runtime.block_on(index_all(store, &is_stopped))?;
+                runtime.block_on(index_all(store, &IndexBacklog::default(), &is_stopped))?;
                 Ok(Times::of(times))
             })?;
         }
@@ -166,7 +167,11 @@ struct Keeper {
 impl Keeper {
     fn start(runtime: &Runtime, store: &Store) -> Keeper {
         let (stop, is_stopped) = watch::channel(false);
-        let task = runtime.spawn(keep_indexed(store.clone(), is_stopped));
+        let task = runtime.spawn(keep_indexed(
+            store.clone(),
+            IndexBacklog::default(),
+            is_stopped,
+        ));
         Keeper { stop, task }
     }
 

@@ -9,6 +9,7 @@ mod searches;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use driftline_runtime::IndexBacklog;
 use driftline_server::index_keeper::index_all;
 use driftline_store::{Store, Viewer, search};
 use postgres::NoTls;
@@ -99,7 +100,7 @@ impl Site {
         let waiting = store.read_blocking(|tx| search::pending(tx, u32::MAX))?;
         let (_stop, is_stopped) = watch::channel(false);
         let start = Instant::now();
-        Runtime::new()?.block_on(index_all(&store, &is_stopped))?;
+        Runtime::new()?.block_on(index_all(&store, &IndexBacklog::default(), &is_stopped))?;
         let per_s = f64::from(waiting) / start.elapsed().as_secs_f64();
         place.settle()?;
         let [index_mb, texts_mb] = sizes_mb(&place)?;
