@@ -267,8 +267,8 @@ fn what_real_servers_answered_is_read_and_written_as_an_entity_again() {
         // A count that an old server does not state is shown as 0.
         assert_eq!(again.counts.total(), post.counts.total());
         assert_eq!(
-            (again.created_at_ms, again.visibility, again.text),
-            (post.created_at_ms, post.visibility, post.text),
+            (again.created_at_ms, again.visibility, again.text.joined),
+            (post.created_at_ms, post.visibility, post.text.joined),
             "{}",
             recorded.server
         );

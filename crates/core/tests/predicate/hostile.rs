@@ -175,7 +175,7 @@ fn large_texts_are_answered_soon() {
             assert!(Predicate::from_json(text).is_err());
         }
     });
-    assert!(time < Duration::from_secs(5), "{time:?}");
+    assert!(time < Duration::from_secs(20), "{time:?}");
 }
 
 #[expect(
