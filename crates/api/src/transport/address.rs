@@ -18,7 +18,7 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// The address of a server of which nobody knows another one.
+    /// The address of a server whose public address is not known.
     pub(crate) fn local() -> Self {
         Self {
             url: "http://localhost".to_owned(),

@@ -129,7 +129,7 @@ async fn servers_are_told_of_to_those_who_may_know_of_them() {
         (&far["origin"], &far["kind"]),
         (&json!("https://far.example"), &json!("author_host"))
     );
-    // To others it is like one that nobody reads.
+    // Others get the answer for an instance that no source reads.
     let unknown = format!("{INSTANCES}/{}", MIN_INSTANCE_ID + 1);
     for path in [&path, &unknown] {
         let of_ann = scene.get_with(path, &ann.token).await;

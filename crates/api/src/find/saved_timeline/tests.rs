@@ -62,7 +62,7 @@ proptest! {
     }
 }
 
-/// Those of some IDs in a range, in the direction of reading.
+/// The IDs that are in a range, in the direction of reading.
 fn in_range(ids: impl Iterator<Item = u64>, range: &Range) -> Vec<u64> {
     let above = range.since.max(range.min).map_or(0, LocalId::raw);
     let below = range.max.map_or(u64::MAX, LocalId::raw);
