@@ -95,6 +95,16 @@ impl Corpus {
         Author { acct, nickname }
     }
 
+    /// One of the words of both languages, all of which are as likely.
+    pub(super) fn word(&self, number: u64) -> &str {
+        let language = if number.is_multiple_of(2) {
+            &self.japanese
+        } else {
+            &self.latin
+        };
+        &language[(number / 2 % WORDS as u64) as usize]
+    }
+
     /// The text of a post.
     pub(super) fn text(&self, number: u64) -> String {
         let mut draws = Draws::for_post(number, 0);

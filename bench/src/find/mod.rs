@@ -1,10 +1,11 @@
 //! `find`: searches of one connection, next to a scan of all texts; the index, its speed and its size; page commits
-//! with and without the keeper of the index, and how far it lags.
+//! with and without the keeper of the index, and how far it lags; standing predicates.
 
 mod corpus;
 mod fill;
 mod live;
 mod searches;
+mod standing;
 
 use std::time::{Duration, Instant};
 
@@ -39,6 +40,9 @@ pub(crate) struct Options {
     /// Only the commits and the lag of the index
     #[arg(long)]
     commits: bool,
+    /// Only standing predicates, without a database
+    #[arg(long)]
+    standing: bool,
 }
 
 /// Measures both databases.
@@ -48,6 +52,10 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     let mut tables = Tables::new();
     let mut live = live::Tables::new();
     let asked = options.database.as_deref();
+    if options.standing {
+        standing::measure(effort)?.print();
+        return Ok(());
+    }
     for name in ["sqlite", "postgresql"] {
         if asked.is_some_and(|asked| asked != name) {
             continue;
@@ -68,6 +76,9 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     }
     tables.print(options.commits);
     live.print();
+    if !options.commits {
+        standing::measure(effort)?.print();
+    }
     Ok(())
 }
 

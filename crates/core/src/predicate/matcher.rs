@@ -1,4 +1,7 @@
-use std::collections::{HashMap, HashSet};
+use std::{
+    cell::Cell,
+    collections::{HashMap, HashSet},
+};
 
 use super::{
     Predicate,
@@ -33,12 +36,16 @@ impl Matcher {
 #[derive(Debug, Clone, Default)]
 pub struct PredicateSet {
     words: WordSet,
+    /// The terms other than words, each once.
+    terms: Vec<Term>,
+    /// All trees, one after another, so that many are read fast.
+    steps: Vec<Step>,
     trees: Vec<CompiledTree>,
     /// The trees that require a word, by the word's number.
     by_word: Vec<Vec<u32>>,
     /// The trees that require something else.
     by_feature: HashMap<Feature, Vec<u32>>,
-    /// The trees that require neither.
+    /// The trees that require neither, and are in no other list.
     unconditional: Vec<u32>,
 }
 
@@ -46,20 +53,27 @@ impl PredicateSet {
     /// Compiles predicates.
     pub fn new<'p>(predicates: impl IntoIterator<Item = &'p Predicate>) -> Self {
         let mut words = WordSetBuilder::default();
+        let mut terms = TermNumbers::default();
         let mut set = Self::default();
         for predicate in predicates {
+            let number = u32::try_from(set.trees.len()).unwrap_or(u32::MAX);
+            set.trees.push(CompiledTree {
+                begin: set.steps.len(),
+                has_boosts: has_boosts(predicate),
+            });
             let mut compiler = Compiler {
                 words: &mut words,
+                terms: &mut terms,
                 predicate,
             };
-            let number = u32::try_from(set.trees.len()).unwrap_or(u32::MAX);
-            set.trees.push(compiler.tree());
+            compiler.add(predicate.tree(), &mut set.steps);
             match compiler.triggers(&predicate.candidates()) {
                 Some(triggers) => set.add_triggers(triggers, number),
                 None => set.unconditional.push(number),
             }
         }
         set.words = words.build();
+        set.terms = terms.terms;
         set
     }
 
@@ -76,7 +90,7 @@ impl PredicateSet {
     /// Returns the indexes of the predicates that a post matches, in ascending order.
     pub fn matches(&self, facts: &PostFacts<'_>) -> Vec<usize> {
         let post = self.read(facts);
-        self.select(&post, |index| self.trees[index].matches(&post))
+        self.select(&post, |index| self.is_match(self.trees[index], &post))
     }
 
     /// Returns the indexes of the predicates that a post may match, in ascending order: those that
@@ -97,6 +111,8 @@ impl PredicateSet {
         Post {
             found: self.words.find(facts.searched_entries()),
             folded_tags: facts.folded_tags(),
+            is_boost: facts.is_boost(),
+            known: vec![Cell::new(None); self.terms.len()],
             facts,
         }
     }
@@ -108,19 +124,56 @@ impl PredicateSet {
         let features = (!self.by_feature.is_empty()).then(|| post.features());
         let features = features.into_iter().flatten();
         let by_feature = features.filter_map(|feature| self.by_feature.get(&feature));
-        let lists = by_word.chain(by_feature).chain([&self.unconditional]);
 
-        let mut is_visited = vec![false; self.trees.len()];
-        let mut selected = Vec::new();
-        for number in lists.flatten() {
-            let index = *number as usize;
-            if !is_visited[index] && selects(index) {
-                selected.push(index);
-            }
-            is_visited[index] = true;
-        }
+        let mut triggered: Vec<u32> = by_word.chain(by_feature).flatten().copied().collect();
+        triggered.sort_unstable();
+        triggered.dedup();
+        let numbers = self.unconditional.iter().chain(&triggered);
+        let indexes = numbers.map(|number| *number as usize);
+        let mut selected: Vec<usize> = indexes.filter(|index| selects(*index)).collect();
         selected.sort_unstable();
         selected
+    }
+
+    fn is_match(&self, tree: CompiledTree, post: &Post<'_>) -> bool {
+        (tree.has_boosts || !post.is_boost) && self.holds(&mut tree.begin.clone(), post)
+    }
+
+    /// Evaluates the tree that begins at a step, and moves on to the step after it.
+    fn holds(&self, at: &mut usize, post: &Post<'_>) -> bool {
+        let step = self.steps[*at];
+        *at += 1;
+        match step {
+            Step::Word(number) => post.found.contains(number as usize),
+            Step::Term(number) => post.has(number as usize, &self.terms),
+            Step::Not => !self.holds(at, post),
+            Step::All(steps) => {
+                let end = *at + steps as usize;
+                let mut holds = true;
+                while holds && *at < end {
+                    holds = self.holds(at, post);
+                }
+                *at = end;
+                holds
+            }
+            Step::AnyOf(steps) => {
+                let end = *at + steps as usize;
+                let mut holds = false;
+                while !holds && *at < end {
+                    holds = self.holds(at, post);
+                }
+                *at = end;
+                holds
+            }
+            Step::OddNumberOf(steps) => {
+                let end = *at + steps as usize;
+                let mut is_odd = false;
+                while *at < end {
+                    is_odd ^= self.holds(at, post);
+                }
+                is_odd
+            }
+        }
     }
 
     fn add_triggers(&mut self, triggers: Vec<Trigger>, tree: u32) {
@@ -145,9 +198,31 @@ struct Post<'a> {
     facts: &'a PostFacts<'a>,
     found: FoundWords,
     folded_tags: Vec<String>,
+    is_boost: bool,
+    /// Whether the post has each term, as far as that was asked.
+    known: Vec<Cell<Option<bool>>>,
 }
 
 impl Post<'_> {
+    /// True if the post has the term with this number.
+    fn has(&self, number: usize, terms: &[Term]) -> bool {
+        if let Some(known) = self.known[number].get() {
+            return known;
+        }
+        let has = match &terms[number] {
+            Term::Author(mask) => mask.holds(self.facts),
+            Term::Instance(host) => {
+                let instance = self.facts.instance();
+                host.as_str().eq_ignore_ascii_case(instance)
+            }
+            Term::Condition(condition) => condition.holds(self.facts, &self.folded_tags),
+            // Words have numbers of their own.
+            Term::Word(_) => false,
+        };
+        self.known[number].set(Some(has));
+        has
+    }
+
     fn features(&self) -> HashSet<Feature> {
         let author = Feature::Author(self.facts.author.to_ascii_lowercase());
         let instance = Feature::Instance(self.facts.instance().to_ascii_lowercase());
@@ -192,91 +267,85 @@ impl Trigger {
     }
 }
 
-#[derive(Debug, Clone)]
+/// The place of a tree among the steps of a set.
+#[derive(Debug, Clone, Copy)]
 struct CompiledTree {
-    root: Node,
+    begin: usize,
     /// True if boosts are evaluated.
     has_boosts: bool,
 }
 
-impl CompiledTree {
-    fn matches(&self, post: &Post<'_>) -> bool {
-        (self.has_boosts || !post.facts.is_boost()) && self.root.holds(post)
-    }
+/// A part of a tree. An operator stands before its operands, with the number of their steps.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    /// A word, by its number.
+    Word(u32),
+    /// Another term, by its number.
+    Term(u32),
+    Not,
+    All(u32),
+    AnyOf(u32),
+    OddNumberOf(u32),
 }
 
-#[derive(Debug, Clone)]
-enum Node {
-    Word(usize),
-    Term(Box<Term>),
-    Not(Box<Node>),
-    All(Box<[Node]>),
-    AnyOf(Box<[Node]>),
-    OddNumberOf(Box<[Node]>),
+/// Gives each term a number.
+#[derive(Default)]
+struct TermNumbers {
+    terms: Vec<Term>,
+    numbers: HashMap<Term, u32>,
 }
 
-impl Node {
-    fn holds(&self, post: &Post<'_>) -> bool {
-        match self {
-            Self::Word(number) => post.found.contains(*number),
-            Self::Term(term) => match &**term {
-                Term::Author(mask) => mask.holds(post.facts),
-                Term::Instance(host) => {
-                    let instance = post.facts.instance();
-                    host.as_str().eq_ignore_ascii_case(instance)
-                }
-                Term::Condition(condition) => condition.holds(post.facts, &post.folded_tags),
-                // Words are compiled to their numbers.
-                Term::Word(_) => false,
-            },
-            Self::Not(operand) => !operand.holds(post),
-            Self::All(operands) => operands.iter().all(|operand| operand.holds(post)),
-            Self::AnyOf(operands) => operands.iter().any(|operand| operand.holds(post)),
-            Self::OddNumberOf(operands) => {
-                let holding = operands.iter().filter(|operand| operand.holds(post));
-                holding.count() % 2 == 1
-            }
-        }
+impl TermNumbers {
+    fn number(&mut self, term: Term) -> u32 {
+        *self.numbers.entry(term).or_insert_with_key(|term| {
+            self.terms.push(term.clone());
+            count(self.terms.len() - 1)
+        })
     }
 }
 
 struct Compiler<'a> {
     words: &'a mut WordSetBuilder,
+    terms: &'a mut TermNumbers,
     predicate: &'a Predicate,
 }
 
 impl Compiler<'_> {
-    fn tree(&mut self) -> CompiledTree {
-        let propositions = self.predicate.tree().propositions();
-        let boost = Some(Condition::Is(PostTrait::Boost));
-        CompiledTree {
-            has_boosts: propositions.iter().any(|p| p.condition == boost),
-            root: self.node(self.predicate.tree()),
+    /// Adds the steps of a tree.
+    fn add(&mut self, tree: &Tree, steps: &mut Vec<Step>) {
+        let operator: fn(u32) -> Step = match tree {
+            Tree::Atom(proposition) => {
+                return match <[Term; 1]>::try_from(proposition.terms()) {
+                    Ok([term]) => steps.push(self.step(term)),
+                    Err(terms) => {
+                        steps.push(Step::All(count(terms.len())));
+                        steps.extend(terms.into_iter().map(|term| self.step(term)));
+                    }
+                };
+            }
+            Tree::Not(operand) => {
+                steps.push(Step::Not);
+                return self.add(operand, steps);
+            }
+            Tree::And(..) => Step::All,
+            Tree::Or(..) => Step::AnyOf,
+            Tree::Xor(..) => Step::OddNumberOf,
+        };
+        let begin = steps.len();
+        steps.push(operator(0));
+        for operand in tree.operands() {
+            self.add(operand, steps);
         }
+        steps[begin] = operator(count(steps.len() - begin - 1));
     }
 
-    fn node(&mut self, tree: &Tree) -> Node {
-        match tree {
-            Tree::Atom(proposition) => match <[Term; 1]>::try_from(proposition.terms()) {
-                Ok([term]) => self.term(term),
-                Err(terms) => Node::All(terms.into_iter().map(|term| self.term(term)).collect()),
-            },
-            Tree::Not(operand) => Node::Not(Box::new(self.node(operand))),
-            Tree::And(..) => Node::All(self.operands(tree)),
-            Tree::Or(..) => Node::AnyOf(self.operands(tree)),
-            Tree::Xor(..) => Node::OddNumberOf(self.operands(tree)),
-        }
-    }
-
-    fn operands(&mut self, tree: &Tree) -> Box<[Node]> {
-        let operands = tree.operands().into_iter();
-        operands.map(|operand| self.node(operand)).collect()
-    }
-
-    fn term(&mut self, term: Term) -> Node {
+    fn step(&mut self, term: Term) -> Step {
         match term {
-            Term::Word(word) => Node::Word(self.words.add(&word, self.predicate.folding())),
-            term => Node::Term(Box::new(term)),
+            Term::Word(word) => {
+                let number = self.words.add(&word, self.predicate.folding());
+                Step::Word(count(number))
+            }
+            term => Step::Term(self.terms.number(term)),
         }
     }
 
@@ -316,4 +385,15 @@ impl Compiler<'_> {
         };
         Some(vec![Trigger::Feature(feature)])
     }
+}
+
+fn has_boosts(predicate: &Predicate) -> bool {
+    let boost = Some(Condition::Is(PostTrait::Boost));
+    let propositions = predicate.tree().propositions();
+    propositions.iter().any(|p| p.condition == boost)
+}
+
+/// A number of parts of predicates, each of which takes more than a byte of memory.
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
