@@ -22,7 +22,10 @@ use driftline_store::{
     },
     timeline::{Range, TimelinePost, Viewer},
 };
-use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, sleep},
+};
 
 use crate::standing_lists::StandingLists;
 
@@ -44,6 +47,32 @@ pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
                 tracing::debug!(%error, "not all new posts were notified; it is tried again soon");
             },
         }
+    }
+}
+
+/// Removes edited posts that no list has to be compared with, every minute until the stop. A process that
+/// compares no lists needs it: otherwise a store that it alone writes would keep each edited post.
+pub async fn keep_forgetting_edits(store: Store, mut stop: watch::Receiver<bool>) {
+    loop {
+        if let Err(error) = forget_unneeded_edits(&store).await {
+            tracing::debug!(%error, "edited posts were not removed; it is tried again soon");
+        }
+        tokio::select! {
+            _ = stop.wait_for(|stopped| *stopped) => return,
+            () = sleep(FORGET_EVERY) => {}
+        }
+    }
+}
+
+async fn forget_unneeded_edits(store: &Store) -> Result<(), StoreError> {
+    loop {
+        let read = |tx: &mut Tx<'_>| list_bell::unneeded_edits(tx, MAX_EDITED);
+        let edited = store.read(read).await?;
+        if edited.is_empty() {
+            return Ok(());
+        }
+        let forget = move |tx: &mut Tx<'_>| edited_post::forget(tx, &edited);
+        store.write(search::root(), forget).await?;
     }
 }
 
@@ -324,6 +353,7 @@ fn is_no_reply_to_others(post: &TimelinePost) -> bool {
 }
 
 const EVERY: Duration = Duration::from_secs(5);
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// The number of edited posts that are compared with the lists at once.
 const MAX_EDITED: u32 = 200;
 /// The number of new posts that are compared with all lists at once. With more of them, each list is

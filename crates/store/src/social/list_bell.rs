@@ -19,7 +19,10 @@ use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
     local_ids,
-    posts::timeline::{TimelinePost, Viewer},
+    posts::{
+        edited_post::{self, EditedPost},
+        timeline::{TimelinePost, Viewer},
+    },
     viewer::ReadableSources,
 };
 
@@ -53,6 +56,28 @@ pub(super) fn standing_list(
         "select {COLUMNS} from list where account_id = $1 and id = $2 and predicate is not null"
     );
     Ok(tx.query_opt(&query, &[&sql(list.account), &sql(list.list)], from_row)?)
+}
+
+/// Returns the first edited posts, at most `limit`, if there is no list with a predicate; otherwise none. No list
+/// has to be compared with them: a list that is saved later starts with the posts as they are then.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn unneeded_edits(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<EditedPost>, StoreError> {
+    // The posts are read first. So each list that is not seen here is saved after these edits.
+    let edited = edited_post::edited(tx, limit)?;
+    if edited.is_empty() {
+        return Ok(edited);
+    }
+    let list = tx.query_opt(
+        "select id from list where predicate is not null limit 1",
+        &[],
+        |row| row.i64("id"),
+    )?;
+    Ok(match list {
+        Some(_) => Vec::new(),
+        None => edited,
+    })
 }
 
 /// Returns the place above which the posts of a list are searched: the last notified one, but none that is a
