@@ -2,7 +2,7 @@
 
 use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_server::bells::Bells;
-use driftline_store::{Root, StoreError};
+use driftline_store::{Root, StoreError, edited_post};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -322,6 +322,57 @@ async fn an_edit_brings_a_post_into_a_saved_timeline() {
     assert_eq!(numbers(&ann.page(&timeline).await), [4, 3, 2, 1]);
     let (status, _) = ann.send(Method::GET, &route, &Value::Null).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+/// A list that cannot be compared with edited posts keeps them for the others for some turns only. Later it takes part
+/// again.
+#[tokio::test]
+async fn a_list_that_fails_holds_up_no_other() {
+    let (world, _) = people_world(|_| {}).await;
+    let [ann, ben] = [
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    ];
+    let mut feed = world.feed("public").await;
+    feed.poll_posts(quakes(1..=6)).await;
+    let [failing, other] = [save(&ann, "地震").await, save(&ben, "地震").await]
+        .map(|list| path_of(&list, "/api/v1/timelines/list/ID"));
+    let edited = |number: u64, hour: u8| {
+        let mut status = written(number, "<p>地震になりました</p>");
+        status["edited_at"] = json!(format!("2026-02-03T{hour:02}:00:00.000Z"));
+        vec![read(&status)]
+    };
+    let set_state = async |state: &'static str| {
+        let set = world.store.write(Root::none(), move |tx| {
+            let statement = "update local_account set state = $1 where name = 'ann'";
+            tx.execute(statement, &[&state])?;
+            Ok::<_, StoreError>(())
+        });
+        set.await.unwrap();
+    };
+    let waiting = async || {
+        let waiting = world.store.read(|tx| edited_post::edited(tx, 10));
+        waiting.await.unwrap().len()
+    };
+    let mut bells = Bells::new(world.store.clone());
+    set_state("of a newer version").await;
+    feed.poll_posts(edited(2, 5)).await;
+    for _ in 0..2 {
+        assert!(bells.ring_all().await.is_err());
+        assert_eq!(waiting().await, 1);
+        assert_eq!(numbers(&ben.page(&other).await), [2, 5, 3, 1]);
+    }
+    bells.ring_all().await.unwrap();
+    assert_eq!(waiting().await, 0);
+    assert_eq!(numbers(&ben.page(&other).await), [2, 5, 3, 1]);
+
+    set_state("active").await;
+    feed.poll_posts(edited(4, 6)).await;
+    bells.ring_all().await.unwrap();
+    assert_eq!(waiting().await, 0);
+    assert_eq!(numbers(&ben.page(&other).await), [4, 2, 5, 3, 1]);
+    // Its own place is all that the list knows of the post that it was not compared with.
+    assert_eq!(numbers(&ann.page(&failing).await), [4, 5, 3, 2, 1]);
 }
 
 #[tokio::test]
