@@ -82,7 +82,7 @@ pub struct Bells {
     store: Store,
     standing: StandingLists,
     failing: FailingLists,
-    /// The place up to which each list was compared. The store has it later, for lists without matches.
+    /// The place up to which each list was compared. The store has it up to an hour later, for lists without matches.
     compared: HashMap<ListKey, LocalId>,
 }
 
@@ -175,6 +175,8 @@ impl Bells {
             })
         });
         let notifying: Vec<NotifyingList> = notifying.collect();
+        let keys: HashSet<ListKey> = notifying.iter().map(|list| list.list.key).collect();
+        self.compared.retain(|list, _| keys.contains(list));
         let Some(above) = notifying.iter().map(|list| list.above).min() else {
             return Ok(());
         };
@@ -183,7 +185,7 @@ impl Bells {
             let lists = posts.iter().flat_map(|post| self.standing.candidates(post));
             lists.collect::<BTreeSet<usize>>()
         });
-        let (mut readers, mut compared) = (HashSet::new(), HashMap::new());
+        let mut readers = HashSet::new();
         let mut outcome = Ok(());
         for list in notifying.into_iter().filter(|list| list.above < end) {
             let account = list.list.key.account;
@@ -207,11 +209,10 @@ impl Bells {
                 false => self.pass(list, end).await,
             };
             match reached {
-                Ok(reached) => drop(compared.insert(key, reached)),
+                Ok(reached) => drop(self.compared.insert(key, reached)),
                 Err(error) => outcome = Err(error),
             }
         }
-        self.compared = compared;
         outcome
     }
 

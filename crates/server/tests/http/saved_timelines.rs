@@ -549,6 +549,43 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
+/// A list without matches is not written at each turn. The process knows how far it was compared, also after turns
+/// without new posts.
+#[tokio::test]
+async fn a_list_without_matches_is_written_rarely() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    let mut hidden = world.feed("hidden").await;
+    show(&world, &hidden, Audience::Private).await;
+    // The list begins at a time of the test's clock.
+    feed.poll_posts(quakes([1])).await;
+    let body = json!({ "title": "Quakes", "predicate": "地震", "notify": true });
+    ann.post_json("/api/v1/lists", &body).await;
+    let notified = async || {
+        let read = world.store.read(|tx| {
+            let query = "select notified_id from list";
+            Ok::<_, StoreError>(tx.query_one(query, &[], |row| row.i64("notified_id"))?)
+        });
+        read.await.unwrap()
+    };
+    let before = notified().await;
+    let mut bells = Bells::new(world.store.clone());
+    feed.poll_posts(quakes([2])).await;
+    hidden.poll_posts(quakes([9])).await;
+    for _ in 0..3 {
+        bells.ring_all().await.unwrap();
+    }
+    assert_eq!(notified().await, before);
+    show(&world, &hidden, Audience::Public).await;
+    bells.ring_all().await.unwrap();
+    assert!(ann.page("/api/v1/notifications").await.is_empty());
+    feed.poll_posts(quakes([11])).await;
+    bells.ring_all().await.unwrap();
+    assert_eq!(ann.page("/api/v1/notifications").await.len(), 1);
+    assert!(notified().await > before);
+}
+
 /// A list notifies of all its posts, also of more than one page of them at once.
 #[tokio::test]
 async fn a_list_notifies_of_many_posts_at_once() {

@@ -102,11 +102,13 @@ pub struct NewMatches {
 }
 
 impl NewMatches {
-    /// True if there is something to write. A list without matches is written once a minute, since the place
-    /// that was reached rises with each post of any source.
+    /// True if there is something to write. The place that was reached rises with each post of any source, so a
+    /// list without matches is written once an hour only. The process knows the place meanwhile. After a restart
+    /// it searches the posts of the last hour again, in which it found no matches: posts are notified that match
+    /// only since then, for example because their source became readable.
     pub fn is_worth_writing(&self) -> bool {
         let rose = sql(self.reached) - self.list.notified.map_or(0, sql);
-        !self.posts.is_empty() || rose > local_ids::floor(MINUTE_MS) - local_ids::floor(0)
+        !self.posts.is_empty() || rose > local_ids::floor(HOUR_MS) - local_ids::floor(0)
     }
 }
 
@@ -205,5 +207,5 @@ pub fn may_read(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreE
 }
 
 const COLUMNS: &str = "account_id, id, predicate, notified_id";
-const MINUTE_MS: i64 = 60_000;
-const MAX_AGE_MS: i64 = 24 * 60 * MINUTE_MS;
+const HOUR_MS: i64 = 60 * 60_000;
+const MAX_AGE_MS: i64 = 24 * HOUR_MS;
