@@ -22,9 +22,12 @@ use driftline_store::{
     },
     timeline::{Range, TimelinePost, Viewer},
 };
-use tokio::{sync::watch, time::MissedTickBehavior};
+use tokio::{
+    sync::watch,
+    time::{MissedTickBehavior, sleep},
+};
 
-use crate::standing_lists::StandingLists;
+use crate::{failing_lists::FailingLists, standing_lists::StandingLists};
 
 /// Notifies of new posts every few seconds, until the stop.
 pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
@@ -47,12 +50,39 @@ pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
     }
 }
 
+/// Removes edited posts that no list has to be compared with, every minute until the stop. A process that
+/// compares no lists needs it: otherwise a store that it alone writes would keep each edited post.
+pub async fn keep_forgetting_edits(store: Store, mut stop: watch::Receiver<bool>) {
+    loop {
+        if let Err(error) = forget_unneeded_edits(&store).await {
+            tracing::debug!(%error, "edited posts were not removed; it is tried again soon");
+        }
+        tokio::select! {
+            _ = stop.wait_for(|stopped| *stopped) => return,
+            () = sleep(FORGET_EVERY) => {}
+        }
+    }
+}
+
+async fn forget_unneeded_edits(store: &Store) -> Result<(), StoreError> {
+    loop {
+        let read = |tx: &mut Tx<'_>| list_bell::unneeded_edits(tx, MAX_EDITED);
+        let edited = store.read(read).await?;
+        if edited.is_empty() {
+            return Ok(());
+        }
+        let forget = move |tx: &mut Tx<'_>| edited_post::forget(tx, &edited);
+        store.write(search::root(), forget).await?;
+    }
+}
+
 /// Notifies accounts of new posts.
 #[derive(Debug)]
 pub struct Bells {
     store: Store,
     standing: StandingLists,
-    /// The place up to which each list was compared. The store has it later, for lists without matches.
+    failing: FailingLists,
+    /// The place up to which each list was compared. The store has it up to an hour later, for lists without matches.
     compared: HashMap<ListKey, LocalId>,
 }
 
@@ -62,6 +92,7 @@ impl Bells {
         Bells {
             store,
             standing: StandingLists::default(),
+            failing: FailingLists::default(),
             compared: HashMap::new(),
         }
     }
@@ -87,70 +118,43 @@ impl Bells {
     /// Gives posts that edits brought into lists their entries.
     ///
     /// # Errors
-    /// [`StoreError`] of the last list that failed. The posts are then compared with all lists again,
-    /// which changes nothing for the others.
-    async fn enter_edited(&self) -> Result<(), StoreError> {
+    /// [`StoreError`] if the store fails, or of the last list that failed. The posts are then compared with all
+    /// lists again, which changes nothing for the others. A list that fails too often is left out.
+    async fn enter_edited(&mut self) -> Result<(), StoreError> {
+        let (store, standing, failing) = (&self.store, &self.standing, &mut self.failing);
+        failing.retain(standing.iter().map(|(list, _)| list.key));
         loop {
-            let edited = self
-                .store
-                .read(|tx| edited_post::edited(tx, MAX_EDITED))
-                .await?;
+            let edited = store.read(|tx| edited_post::edited(tx, MAX_EDITED)).await?;
             if edited.is_empty() {
                 return Ok(());
             }
             let is_last = edited.len() < MAX_EDITED as usize;
-            let keys: Vec<_> = edited.iter().map(|post| post.key).collect();
-            let features = self
-                .store
-                .read(move |tx| search::features(tx, &keys))
-                .await?;
-            let mut by_list: BTreeMap<usize, Vec<EditedPost>> = BTreeMap::new();
-            for post in &features {
-                let of_group = edited.iter().filter(|edit| post.posts.contains(&edit.key));
-                let of_group: Vec<EditedPost> = of_group.copied().collect();
-                for list in self.standing.candidates(post) {
-                    by_list.entry(list).or_default().extend(&of_group);
-                }
-            }
+            let mut by_list = candidates(store, standing, &edited).await?;
             let mut outcome = Ok(());
-            for (number, (list, predicate)) in self.standing.iter().enumerate() {
-                if let Some(edited) = by_list.remove(&number)
-                    && let Err(error) = self.enter(list, predicate, edited).await
-                {
-                    outcome = Err(error);
+            let mut left_out = Vec::new();
+            for (number, (list, predicate)) in standing.iter().enumerate() {
+                let Some(edited) = by_list.remove(&number) else {
+                    continue;
+                };
+                let posts = edited.len();
+                match enter(store, list, predicate, edited).await? {
+                    Ok(()) => failing.succeeded(list.key),
+                    Err(error) if failing.failed(list.key, &error) => {
+                        left_out.push((list.key, posts, error));
+                    }
+                    Err(error) => outcome = Err(error),
                 }
             }
             outcome?;
-            self.store
-                .write(search::root(), move |tx| edited_post::forget(tx, &edited))
-                .await?;
+            let forget = move |tx: &mut Tx<'_>| edited_post::forget(tx, &edited);
+            store.write(search::root(), forget).await?;
+            for (list, posts, error) in &left_out {
+                failing.left_out(*list, *posts, error);
+            }
             if is_last {
                 return Ok(());
             }
         }
-    }
-
-    async fn enter(
-        &self,
-        list: &StandingList,
-        predicate: &Predicate,
-        edited: Vec<EditedPost>,
-    ) -> Result<(), StoreError> {
-        let account = list.key.account;
-        let Ok(search) = Search::new(predicate.clone()) else {
-            return Ok(());
-        };
-        let now_ms = now_ms();
-        let read = move |tx: &mut Tx<'_>| {
-            search.selected_by_edits(tx, &edited, Viewer::Account(account), now_ms)
-        };
-        let posts = self.store.read(read).await?;
-        if posts.is_empty() {
-            return Ok(());
-        }
-        let list = list.clone();
-        let enter = move |tx: &mut Tx<'_>| list_bell::enter(tx, &list, posts.clone(), now_ms);
-        self.store.write(local_account::root(account), enter).await
     }
 
     /// Notifies accounts of the new posts that their lists select.
@@ -171,6 +175,8 @@ impl Bells {
             })
         });
         let notifying: Vec<NotifyingList> = notifying.collect();
+        let keys: HashSet<ListKey> = notifying.iter().map(|list| list.list.key).collect();
+        self.compared.retain(|list, _| keys.contains(list));
         let Some(above) = notifying.iter().map(|list| list.above).min() else {
             return Ok(());
         };
@@ -179,16 +185,20 @@ impl Bells {
             let lists = posts.iter().flat_map(|post| self.standing.candidates(post));
             lists.collect::<BTreeSet<usize>>()
         });
-        let (mut readers, mut compared) = (HashSet::new(), HashMap::new());
+        let mut readers = HashSet::new();
         let mut outcome = Ok(());
         for list in notifying.into_iter().filter(|list| list.above < end) {
             let account = list.list.key.account;
             if !readers.contains(&account) {
                 let read = move |tx: &mut Tx<'_>| list_bell::may_read(tx, account);
-                if !self.store.read(read).await? {
-                    continue;
-                }
-                readers.insert(account);
+                match self.store.read(read).await {
+                    Ok(true) => readers.insert(account),
+                    Ok(false) => continue,
+                    Err(error) => {
+                        outcome = Err(error);
+                        continue;
+                    }
+                };
             }
             let may_match = candidates
                 .as_ref()
@@ -199,11 +209,10 @@ impl Bells {
                 false => self.pass(list, end).await,
             };
             match reached {
-                Ok(reached) => drop(compared.insert(key, reached)),
+                Ok(reached) => drop(self.compared.insert(key, reached)),
                 Err(error) => outcome = Err(error),
             }
         }
-        self.compared = compared;
         outcome
     }
 
@@ -307,6 +316,60 @@ impl News {
     }
 }
 
+/// The edited posts with which each list has to be compared, by the numbers of the lists.
+async fn candidates(
+    store: &Store,
+    standing: &StandingLists,
+    edited: &[EditedPost],
+) -> Result<BTreeMap<usize, Vec<EditedPost>>, StoreError> {
+    let keys: Vec<_> = edited.iter().map(|post| post.key).collect();
+    let read = move |tx: &mut Tx<'_>| search::features(tx, &keys);
+    let features = store.read(read).await?;
+    let mut by_list: BTreeMap<usize, Vec<EditedPost>> = BTreeMap::new();
+    for post in &features {
+        let of_group = edited.iter().filter(|edit| post.posts.contains(&edit.key));
+        let of_group: Vec<EditedPost> = of_group.copied().collect();
+        for list in standing.candidates(post) {
+            by_list.entry(list).or_default().extend(&of_group);
+        }
+    }
+    Ok(by_list)
+}
+
+/// Gives a list entries of the posts that edits brought into it.
+///
+/// # Errors
+/// [`StoreError`] if the store cannot be written. The inner error may concern the list alone.
+async fn enter(
+    store: &Store,
+    list: &StandingList,
+    predicate: &Predicate,
+    edited: Vec<EditedPost>,
+) -> Result<Result<(), StoreError>, StoreError> {
+    let account = list.key.account;
+    let Ok(search) = Search::new(predicate.clone()) else {
+        return Ok(Ok(()));
+    };
+    let now_ms = now_ms();
+    let read = move |tx: &mut Tx<'_>| {
+        search.selected_by_edits(tx, &edited, Viewer::Account(account), now_ms)
+    };
+    let posts = match store.read(read).await {
+        Ok(posts) => posts,
+        Err(error) => return Ok(Err(error)),
+    };
+    if posts.is_empty() {
+        return Ok(Ok(()));
+    }
+    let list = list.clone();
+    let enter = move |tx: &mut Tx<'_>| list_bell::enter(tx, &list, posts.clone(), now_ms);
+    match store.write(local_account::root(account), enter).await {
+        // A full disk, for example, concerns every list.
+        Err(error) if error.is_outage() => Err(error),
+        entered => Ok(entered),
+    }
+}
+
 async fn ring(store: &Store, account: LocalAccountId) -> Result<(), StoreError> {
     // Most have nothing new, and writes wait for each other.
     if !store.read(move |tx| bell::is_due(tx, account)).await? {
@@ -324,6 +387,7 @@ fn is_no_reply_to_others(post: &TimelinePost) -> bool {
 }
 
 const EVERY: Duration = Duration::from_secs(5);
+const FORGET_EVERY: Duration = Duration::from_secs(60);
 /// The number of edited posts that are compared with the lists at once.
 const MAX_EDITED: u32 = 200;
 /// The number of new posts that are compared with all lists at once. With more of them, each list is

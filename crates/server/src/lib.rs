@@ -7,6 +7,7 @@ pub mod admin;
 pub mod bells;
 mod daemon;
 mod description;
+mod failing_lists;
 pub mod index_keeper;
 pub mod mail;
 mod mirror_port;

@@ -9,7 +9,7 @@ use driftline_net::Http;
 use driftline_runtime::{IndexBacklog, StoreDisk, now_ms};
 use driftline_server::{
     admin::{self, AddSource, Host, ProcessStatus},
-    index_keeper,
+    bells, index_keeper,
 };
 use driftline_store::{
     Owner, Store,
@@ -98,8 +98,9 @@ impl Mirror {
         let listening = Listening::start(&data_dir.socket(), host)
             .map_err(|error| output::note(&format!("driftline: {error}")));
         let (indexing, ended) = watch::channel(false);
-        let keeper = index_keeper::keep_indexed(store.clone(), backlog, ended);
-        let keeper = tokio::spawn(keeper);
+        let indexed = index_keeper::keep_indexed(store.clone(), backlog, ended.clone());
+        let forgotten = bells::keep_forgetting_edits(store.clone(), ended);
+        let keeper = tokio::spawn(async move { tokio::join!(indexed, forgotten) });
         let read = self.read(&mut reader, at_ms, &mut stop).await;
         indexing.send_replace(true);
         if let Ok(listening) = listening {

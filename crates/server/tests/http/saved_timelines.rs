@@ -2,7 +2,7 @@
 
 use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_server::bells::Bells;
-use driftline_store::{Root, StoreError};
+use driftline_store::{Root, StoreError, edited_post};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -246,6 +246,44 @@ async fn a_stream_follows_a_saved_timeline() {
     );
 }
 
+/// A stream that shows nothing because its list has an unreadable predicate is refused with the reason, and one that
+/// was open before ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_of_a_list_with_an_unreadable_predicate_is_refused() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    let list = save(&ann, "地震").await;
+    let token = format!("?access_token={}", ann.token);
+    let query = format!("{token}{}", path_of(&list, "&stream=list&list=ID"));
+    let mut open = Socket::open(&world, &query, None).await.unwrap();
+    let written = world.store.write(Root::none(), |tx| {
+        let json = r#"{"folding":9,"tree":{"near":[]}}"#;
+        tx.execute("update list set predicate = $1", &[&json])?;
+        Ok::<_, StoreError>(())
+    });
+    written.await.unwrap();
+    feed.poll_posts(quakes([1])).await;
+    assert_eq!(open.next().await, None);
+
+    assert_eq!(Socket::open(&world, &query, None).await.err(), Some(422));
+    let route = path_of(&list, "/api/v1/streaming/list?list=ID");
+    let (status, answer) = ann.send(Method::GET, &route, &Value::Null).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let reason = answer["error"].as_str().unwrap();
+    assert!(reason.contains("cannot be read"), "{reason}");
+    // A socket keeps its other streams. It answers in order, so the first one has begun by then.
+    let mut socket = Socket::open(&world, &token, None).await.unwrap();
+    for stream in ["public", "list"] {
+        let subscribe = json!({ "type": "subscribe", "stream": stream, "list": list["id"] });
+        socket.send(&subscribe).await;
+    }
+    let refused = json!({ "error": reason, "status": 422 });
+    assert_eq!(socket.next().await, Some(refused));
+    feed.poll_posts(quakes([2])).await;
+    assert_eq!(socket.told().await.1, "update");
+}
+
 /// A post that an edit brings into a list stands above the posts that were there, at an ID of its own, by which it
 /// is found. It leaves and returns with later edits.
 #[tokio::test(flavor = "multi_thread")]
@@ -322,6 +360,57 @@ async fn an_edit_brings_a_post_into_a_saved_timeline() {
     assert_eq!(numbers(&ann.page(&timeline).await), [4, 3, 2, 1]);
     let (status, _) = ann.send(Method::GET, &route, &Value::Null).await;
     assert_eq!(status, StatusCode::NOT_FOUND);
+}
+
+/// A list that cannot be compared with edited posts keeps them for the others for some turns only. Later it takes part
+/// again.
+#[tokio::test]
+async fn a_list_that_fails_holds_up_no_other() {
+    let (world, _) = people_world(|_| {}).await;
+    let [ann, ben] = [
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    ];
+    let mut feed = world.feed("public").await;
+    feed.poll_posts(quakes(1..=6)).await;
+    let [failing, other] = [save(&ann, "地震").await, save(&ben, "地震").await]
+        .map(|list| path_of(&list, "/api/v1/timelines/list/ID"));
+    let edited = |number: u64, hour: u8| {
+        let mut status = written(number, "<p>地震になりました</p>");
+        status["edited_at"] = json!(format!("2026-02-03T{hour:02}:00:00.000Z"));
+        vec![read(&status)]
+    };
+    let set_state = async |state: &'static str| {
+        let set = world.store.write(Root::none(), move |tx| {
+            let statement = "update local_account set state = $1 where name = 'ann'";
+            tx.execute(statement, &[&state])?;
+            Ok::<_, StoreError>(())
+        });
+        set.await.unwrap();
+    };
+    let waiting = async || {
+        let waiting = world.store.read(|tx| edited_post::edited(tx, 10));
+        waiting.await.unwrap().len()
+    };
+    let mut bells = Bells::new(world.store.clone());
+    set_state("of a newer version").await;
+    feed.poll_posts(edited(2, 5)).await;
+    for _ in 0..2 {
+        assert!(bells.ring_all().await.is_err());
+        assert_eq!(waiting().await, 1);
+        assert_eq!(numbers(&ben.page(&other).await), [2, 5, 3, 1]);
+    }
+    bells.ring_all().await.unwrap();
+    assert_eq!(waiting().await, 0);
+    assert_eq!(numbers(&ben.page(&other).await), [2, 5, 3, 1]);
+
+    set_state("active").await;
+    feed.poll_posts(edited(4, 6)).await;
+    bells.ring_all().await.unwrap();
+    assert_eq!(waiting().await, 0);
+    assert_eq!(numbers(&ben.page(&other).await), [4, 2, 5, 3, 1]);
+    // Its own place is all that the list knows of the post that it was not compared with.
+    assert_eq!(numbers(&ann.page(&failing).await), [4, 5, 3, 2, 1]);
 }
 
 #[tokio::test]
@@ -496,6 +585,43 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let plain = json!({ "title": "L", "notify": true });
     let (status, _) = ann.send(Method::POST, "/api/v1/lists", &plain).await;
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+}
+
+/// A list without matches is not written at each turn. The process knows how far it was compared, also after turns
+/// without new posts.
+#[tokio::test]
+async fn a_list_without_matches_is_written_rarely() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    let mut hidden = world.feed("hidden").await;
+    show(&world, &hidden, Audience::Private).await;
+    // The list begins at a time of the test's clock.
+    feed.poll_posts(quakes([1])).await;
+    let body = json!({ "title": "Quakes", "predicate": "地震", "notify": true });
+    ann.post_json("/api/v1/lists", &body).await;
+    let notified = async || {
+        let read = world.store.read(|tx| {
+            let query = "select notified_id from list";
+            Ok::<_, StoreError>(tx.query_one(query, &[], |row| row.i64("notified_id"))?)
+        });
+        read.await.unwrap()
+    };
+    let before = notified().await;
+    let mut bells = Bells::new(world.store.clone());
+    feed.poll_posts(quakes([2])).await;
+    hidden.poll_posts(quakes([9])).await;
+    for _ in 0..3 {
+        bells.ring_all().await.unwrap();
+    }
+    assert_eq!(notified().await, before);
+    show(&world, &hidden, Audience::Public).await;
+    bells.ring_all().await.unwrap();
+    assert!(ann.page("/api/v1/notifications").await.is_empty());
+    feed.poll_posts(quakes([11])).await;
+    bells.ring_all().await.unwrap();
+    assert_eq!(ann.page("/api/v1/notifications").await.len(), 1);
+    assert!(notified().await > before);
 }
 
 /// A list notifies of all its posts, also of more than one page of them at once.

@@ -52,13 +52,13 @@ impl Socket {
         }
     }
 
-    async fn send(&mut self, message: &Value) {
+    pub(crate) async fn send(&mut self, message: &Value) {
         let text = message.to_string();
         self.0.send(Message::Text(text.into())).await.unwrap();
     }
 
     /// `None` at its end.
-    async fn next(&mut self) -> Option<Value> {
+    pub(crate) async fn next(&mut self) -> Option<Value> {
         loop {
             let frame = timeout(PATIENCE, self.0.next()).await;
             match frame.expect("a message in time")? {

@@ -4,13 +4,15 @@
 //! with the present one for each list with a predicate, and then forgets the post. A post that was
 //! edited again meanwhile stays.
 
+use std::collections::BTreeMap;
+
 use driftline_db::{Column, DbError, Tx};
 
 use crate::{
     database_clock::modification_now_sql,
     error::StoreError,
     id_types::{from_sql, sql},
-    posts::timeline::PostKey,
+    posts::{pending_posts, timeline::PostKey},
 };
 
 /// An edited post.
@@ -53,20 +55,13 @@ pub fn edited(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<EditedPost>, StoreError
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn forget(tx: &mut Tx<'_>, posts: &[EditedPost]) -> Result<(), StoreError> {
-    let mut instances: Vec<i64> = posts.iter().map(|post| sql(post.key.instance)).collect();
-    instances.sort_unstable();
-    instances.dedup();
-    for instance in instances {
-        let posts = || posts.iter().filter(|of| sql(of.key.instance) == instance);
-        tx.execute_many(
-            "delete from edited_post where instance_id = $1 and (post_id, since_ms) in
-                 (select post_id, since_ms from {rows as r(post_id, since_ms)})",
-            &[&instance],
-            &[
-                Column::i64(posts().map(|of| sql(of.key.post))),
-                Column::i64(posts().map(|of| of.since_ms)),
-            ],
-        )?;
+    let mut by_instance: BTreeMap<i64, Vec<(i64, i64)>> = BTreeMap::new();
+    for post in posts {
+        let of_instance = by_instance.entry(sql(post.key.instance)).or_default();
+        of_instance.push((sql(post.key.post), post.since_ms));
+    }
+    for (instance_id, posts) in by_instance {
+        pending_posts::remove(tx, TABLE, instance_id, &posts)?;
     }
     Ok(())
 }
@@ -80,17 +75,19 @@ pub(crate) fn add(
     at_ms: i64,
 ) -> Result<(), DbError> {
     let now_ms = modification_now_sql(tx);
+    let or_raise_time = pending_posts::or_raise_time(TABLE);
     tx.execute_many_later(
         &format!(
-            "insert into edited_post (instance_id, post_id, seq, since_ms)
+            "insert into {TABLE} (instance_id, post_id, seq, since_ms)
              select h.instance_id, h.post_id, min(h.seq), {now_ms}
              from {{rows as r(id)}} join post_history h on h.post_id = r.id
              where h.instance_id = $1 and h.kind = 'edit' and h.at_ms = $2
              group by h.instance_id, h.post_id
-             on conflict (instance_id, post_id) do update
-             set since_ms = {{greatest}}(excluded.since_ms, edited_post.since_ms + 1)"
+             {or_raise_time}"
         ),
         &[&instance_id, &at_ms],
         &[Column::i64(posts)],
     )
 }
+
+const TABLE: &str = "edited_post";

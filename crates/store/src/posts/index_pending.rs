@@ -11,6 +11,7 @@ use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
     new_ids::TakenIds,
+    posts::pending_posts,
 };
 
 /// A post that the index has still to read. It may have been removed, together with its instance.
@@ -54,17 +55,9 @@ pub fn forget_indexed(
     instance: InstanceId,
     posts: &[UnindexedPost],
 ) -> Result<(), StoreError> {
-    let posts = || posts.iter().filter(|of| of.instance == instance);
-    tx.execute_many(
-        "delete from index_pending where instance_id = $1 and (post_id, since_ms) in
-             (select post_id, since_ms from {rows as r(post_id, since_ms)})",
-        &[&sql(instance)],
-        &[
-            Column::i64(posts().map(|of| sql(of.post))),
-            Column::i64(posts().map(|of| of.since_ms)),
-        ],
-    )?;
-    Ok(())
+    let posts = posts.iter().filter(|post| post.instance == instance);
+    let posts: Vec<(i64, i64)> = posts.map(|post| (sql(post.post), post.since_ms)).collect();
+    Ok(pending_posts::remove(tx, TABLE, sql(instance), &posts)?)
 }
 
 /// Adds posts, whose IDs may be from `ids`. The instance must be held.
@@ -93,14 +86,16 @@ pub(crate) fn add_where(
     batch: &[Column<'_>],
 ) -> Result<(), DbError> {
     let now_ms = modification_now_sql(tx);
+    let or_raise_time = pending_posts::or_raise_time(TABLE);
     tx.execute_many_later(
         &format!(
-            "insert into index_pending (instance_id, post_id, since_ms)
+            "insert into {TABLE} (instance_id, post_id, since_ms)
              select $1, r.post_id, {now_ms} from {{rows as {row}}} where {condition}
-             on conflict (instance_id, post_id) do update
-             set since_ms = {{greatest}}(excluded.since_ms, index_pending.since_ms + 1)"
+             {or_raise_time}"
         ),
         &[&instance_id],
         batch,
     )
 }
+
+const TABLE: &str = "index_pending";

@@ -16,6 +16,7 @@ pub mod instance_info;
 pub mod instance_removal;
 pub mod known_instances;
 pub(crate) mod object_uri;
+mod pending_posts;
 pub(crate) mod post;
 pub(crate) mod post_removal;
 pub(crate) mod post_text;

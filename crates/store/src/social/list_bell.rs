@@ -19,7 +19,10 @@ use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
     local_ids,
-    posts::timeline::{TimelinePost, Viewer},
+    posts::{
+        edited_post::{self, EditedPost},
+        timeline::{TimelinePost, Viewer},
+    },
     viewer::ReadableSources,
 };
 
@@ -55,6 +58,28 @@ pub(super) fn standing_list(
     Ok(tx.query_opt(&query, &[&sql(list.account), &sql(list.list)], from_row)?)
 }
 
+/// Returns the first edited posts, at most `limit`, if there is no list with a predicate; otherwise none. No list
+/// has to be compared with them: a list that is saved later starts with the posts as they are then.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn unneeded_edits(tx: &mut Tx<'_>, limit: u32) -> Result<Vec<EditedPost>, StoreError> {
+    // The posts are read first. So each list that is not seen here is saved after these edits.
+    let edited = edited_post::edited(tx, limit)?;
+    if edited.is_empty() {
+        return Ok(edited);
+    }
+    let list = tx.query_opt(
+        "select id from list where predicate is not null limit 1",
+        &[],
+        |row| row.i64("id"),
+    )?;
+    Ok(match list {
+        Some(_) => Vec::new(),
+        None => edited,
+    })
+}
+
 /// Returns the place above which the posts of a list are searched: the last notified one, but none that is a
 /// day old. After a longer outage, or while the account was frozen, older posts are not notified.
 pub fn search_above(notified: LocalId, now_ms: i64) -> LocalId {
@@ -77,11 +102,13 @@ pub struct NewMatches {
 }
 
 impl NewMatches {
-    /// True if there is something to write. A list without matches is written once a minute, since the place
-    /// that was reached rises with each post of any source.
+    /// True if there is something to write. The place that was reached rises with each post of any source, so a
+    /// list without matches is written once an hour only. The process knows the place meanwhile. After a restart
+    /// it searches the posts of the last hour again, in which it found no matches: posts are notified that match
+    /// only since then, for example because their source became readable.
     pub fn is_worth_writing(&self) -> bool {
         let rose = sql(self.reached) - self.list.notified.map_or(0, sql);
-        !self.posts.is_empty() || rose > local_ids::floor(MINUTE_MS) - local_ids::floor(0)
+        !self.posts.is_empty() || rose > local_ids::floor(HOUR_MS) - local_ids::floor(0)
     }
 }
 
@@ -180,5 +207,5 @@ pub fn may_read(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<bool, StoreE
 }
 
 const COLUMNS: &str = "account_id, id, predicate, notified_id";
-const MINUTE_MS: i64 = 60_000;
-const MAX_AGE_MS: i64 = 24 * 60 * MINUTE_MS;
+const HOUR_MS: i64 = 60 * 60_000;
+const MAX_AGE_MS: i64 = 24 * HOUR_MS;

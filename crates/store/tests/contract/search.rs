@@ -2,7 +2,7 @@
 //! not. `audiences.rs` checks that for random sources, audiences, copies and deletions.
 
 use std::{
-    collections::HashSet,
+    collections::{HashMap, HashSet},
     time::{Duration, Instant},
 };
 
@@ -15,7 +15,7 @@ use driftline_core::{
 };
 use driftline_mastodon::{StatedFacts, TEXT_EXTRACTION, parse_time_ms, text_of_json};
 use driftline_store::{
-    LocalId, Owner, Store, instance, search,
+    LocalId, Owner, Root, Store, instance, search,
     source::LastPosts,
     text_rebuild,
     timeline::{Range, Stretch, TimelinePost, Viewer},
@@ -39,7 +39,9 @@ on_both!(
     pages_up_and_down_lose_and_repeat_nothing,
     labels_and_sources_are_looked_up,
     what_older_documents_may_lack_is_not_looked_up,
+    owners_are_not_looked_up_in_older_documents,
     posts_of_many_authors_are_found_below_many_others,
+    pages_of_many_authors_lose_and_repeat_nothing,
     large_predicates_find_the_same_with_and_without_the_index,
 );
 
@@ -97,18 +99,53 @@ fn stretch(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch 
 
 /// The posts that the index finds for the operator, without the exact check.
 fn candidates(store: &Store, query: &str) -> Vec<String> {
+    let posts = candidate_part(store, query, ALL, Viewer::Operator).posts;
+    let posts = posts.into_iter();
+    posts.map(|post| post.upstream_id).collect()
+}
+
+/// A part of the posts that the index finds for a viewer, without the exact check.
+fn candidate_part(store: &Store, query: &str, range: Range, viewer: Viewer) -> Stretch {
     let names = NameContext {
         origin: "",
         viewer: None,
     };
     let predicate = Predicate::parse(query, &names).expect("a predicate");
-    let found = read(store, move |tx| {
-        let readable = ReadableSources::load(tx, Viewer::Operator)?;
+    read(store, move |tx| {
+        let readable = ReadableSources::load(tx, viewer)?;
         let lookup = search::lookup(tx, &readable, &predicate)?;
-        search::find(tx, &ALL, &readable, &lookup, &|_: &TimelinePost| true)
-    });
-    let posts = found.posts.into_iter();
-    posts.map(|post| post.upstream_id).collect()
+        search::find(tx, &range, &readable, &lookup, &|_: &TimelinePost| true)
+    })
+}
+
+/// The numbers of the candidates on all pages of a range, in the direction of the pages.
+fn all_pages(store: &Store, query: &str, mut range: Range) -> Vec<u64> {
+    let (is_upward, limit) = (range.min.is_some(), range.limit);
+    let mut all = Vec::new();
+    loop {
+        let mut part = candidate_part(store, query, range, Viewer::Operator);
+        if is_upward {
+            part.posts.reverse();
+        }
+        all.extend(part.posts.iter().map(number));
+        let is_full = part.posts.len() >= usize::from(limit);
+        range = match (part.rest, part.posts.last()) {
+            (Some(rest), _) => Range { limit, ..rest },
+            (None, Some(last)) if is_full && is_upward => Range {
+                min: Some(last.id),
+                ..range
+            },
+            (None, Some(last)) if is_full => Range {
+                max: Some(last.id),
+                ..range
+            },
+            (None, _) => return all,
+        };
+    }
+}
+
+fn number(post: &TimelinePost) -> u64 {
+    post.upstream_id.parse().expect("a number")
 }
 
 fn found(store: &Store, query: &str) -> Vec<String> {
@@ -485,6 +522,16 @@ fn what_older_documents_may_lack_is_not_looked_up(store: &Store) {
         candidates(store, "cat OR after:2026-01-01"),
         ["3", "2", "1"]
     );
+    rebuild_texts(store);
+    for _ in 0..2 {
+        assert_eq!(found(store, "has:link"), ["2"]);
+        index(store, 100);
+    }
+    assert_eq!(candidates(store, "has:link"), ["2"]);
+}
+
+/// Makes the texts again that an earlier version made, so that their posts wait for the index.
+fn rebuild_texts(store: &Store) {
     let portion = read(store, |tx| {
         text_rebuild::next_portion(tx, None, TEXT_EXTRACTION)
     });
@@ -496,34 +543,58 @@ fn what_older_documents_may_lack_is_not_looked_up(store: &Store) {
     write(store, search::root(), |tx| {
         search::set_extraction(tx, TEXT_EXTRACTION)
     });
-    for _ in 0..2 {
-        assert_eq!(found(store, "has:link"), ["2"]);
-        index(store, 100);
+}
+
+/// Documents of extraction 2 did not name the owners of their sources. While there may be such documents, the sources of
+/// an owner are looked up one by one.
+fn owners_are_not_looked_up_in_older_documents(store: &Store) {
+    let owner = Owner::Account(ANN);
+    let homes = ["first", "second"];
+    let mut homes = homes.map(|name| World::owned(store, name, owner, Audience::Private));
+    for (id, home) in (1..).zip(&mut homes) {
+        home.poll(vec![text(id, "a cat")]);
     }
-    assert_eq!(candidates(store, "has:link"), ["2"]);
+    let add_to_owner = |number: i64| {
+        write(store, Root::none(), move |tx| {
+            Ok(tx.execute("update source set owner_id = owner_id + $1", &[&number])?)
+        });
+    };
+    let found = || {
+        let part = candidate_part(store, "cat", ALL, Viewer::Account(ANN));
+        let mut found: Vec<u64> = part.posts.iter().map(number).collect();
+        found.sort_unstable();
+        found
+    };
+    assert_eq!(found(), [1, 2]);
+    // These documents name somebody else, so they are found without that term alone.
+    add_to_owner(1);
+    while index(store, 100) > 0 {}
+    add_to_owner(-1);
+    assert_eq!(found(), [0; 0]);
+    write(store, search::root(), |tx| {
+        tx.execute("update post_text set extraction = 2", &[])?;
+        search::set_extraction(tx, 2)
+    });
+    assert_eq!(found(), [1, 2]);
+    rebuild_texts(store);
+    while index(store, 100) > 0 {}
+    assert_eq!(found(), [1, 2]);
 }
 
 /// PostgreSQL walks 2,000 places without a match before it asks its index, which finds many authors one by one.
 fn posts_of_many_authors_are_found_below_many_others(store: &Store) {
-    let by = |id: u64, author: u64, name: &str| {
-        let mut shown = text(id, "x");
-        shown.author.id = UpstreamId::new(author.to_string());
-        shown.author.acct = format!("author{author}");
-        shown.author.display_name = name.to_owned();
-        shown
-    };
     let mut world = World::readable(store, "home");
     let named = (1..=160).rev();
     world.poll(
         named
             .clone()
-            .map(|id| by(id, id % 80, "猫舌の人"))
+            .map(|id| by_author(id, id % 80, "猫舌の人"))
             .collect(),
     );
     world.poll(
         (161..=2_300)
             .rev()
-            .map(|id| by(id, 999, "Nobody"))
+            .map(|id| by_author(id, 999, "Nobody"))
             .collect(),
     );
     while index(store, 1_000) > 0 {}
@@ -536,27 +607,96 @@ fn posts_of_many_authors_are_found_below_many_others(store: &Store) {
         newest
             .clone()
             .rev()
-            .map(|id| by(id, id % 80, "猫舌の人"))
+            .map(|id| by_author(id, id % 80, "猫舌の人"))
             .collect(),
     );
     while index(store, 1_000) > 0 {}
     let newest: Vec<String> = newest.rev().map(|id| id.to_string()).collect();
     let few = Range { limit: 60, ..ALL };
-    let names = NameContext {
-        origin: "",
-        viewer: None,
-    };
     for query in ["猫舌", "猫舌 visibility:public", "猫舌 OR #none"] {
-        let predicate = Predicate::parse(query, &names).expect("a predicate");
-        let part = read(store, move |tx| {
-            let readable = ReadableSources::load(tx, Viewer::Operator)?;
-            let lookup = search::lookup(tx, &readable, &predicate)?;
-            search::find(tx, &few, &readable, &lookup, &|_: &TimelinePost| true)
-        });
+        let part = candidate_part(store, query, few, Viewer::Operator);
         let found = part.posts.into_iter().map(|post| post.upstream_id);
         assert_eq!(found.collect::<Vec<_>>(), newest[..60], "{query}");
         let all = [newest.clone(), expected.clone()].concat();
         assert_eq!(candidates(store, query), all, "{query}");
+    }
+}
+
+/// A post by an author with a nickname.
+fn by_author(id: u64, author: u64, nickname: &str) -> Post {
+    let mut shown = text(id, "x");
+    shown.author.id = UpstreamId::new(author.to_string());
+    shown.author.acct = format!("author{author}");
+    shown.author.display_name = nickname.to_owned();
+    shown
+}
+
+/// Posts of 80 authors stand at several densities among others. SQLite looks for them among the newest 1,280 places
+/// first, in steps, the first of which is 500 places. Passes down and up have each of them once, wherever they begin.
+fn pages_of_many_authors_lose_and_repeat_nothing(store: &Store) {
+    const OLD: u64 = 160;
+    const NEWEST: u64 = 2_700;
+    let is_named = |id: u64| match id {
+        161..=1_750 => false,
+        1_751..=2_350 => id.is_multiple_of(60),
+        2_351..=2_650 => id.is_multiple_of(2),
+        _ => true,
+    };
+    let is_tagged = |id: u64| id.is_multiple_of(40);
+    let is_either = |id: u64| is_named(id) || is_tagged(id);
+    let shown = |id: u64| {
+        // Half of the authors have old posts only.
+        let authors = if id <= OLD { 80 } else { 40 };
+        let mut shown = match is_named(id) {
+            true => by_author(id, id % authors, "猫舌の人"),
+            false => by_author(id, 999, "Nobody"),
+        };
+        if is_tagged(id) {
+            let tags = r#"{"tags":[{"name":"cats"}],"#;
+            shown.raw = shown.raw.replacen('{', tags, 1);
+        }
+        shown
+    };
+    let mut world = World::readable(store, "home");
+    world.poll((1..=NEWEST).rev().map(shown).collect());
+    while index(store, 1_000) > 0 {}
+    let posts = world.timeline_for(Viewer::Operator);
+    let places: HashMap<u64, LocalId> = posts.iter().map(|post| (number(post), post.id)).collect();
+    assert_eq!(places.len() as u64, NEWEST);
+
+    // The newest old post is the last place of a step, or its neighbour.
+    let steps = [500, 1_000, 1_280].into_iter();
+    let borders = steps.flat_map(|end| [end - 1, end, end + 1].map(|places| OLD + places));
+    let below: Vec<u64> = borders.chain([1_900, 2_500, NEWEST + 1]).collect();
+    let queries: [(&str, u16, &dyn Fn(u64) -> bool); 3] = [
+        ("猫舌", 20, &is_named),
+        ("猫舌 visibility:public", 60, &is_named),
+        ("猫舌 OR #cats", 60, &is_either),
+    ];
+    for (query, limit, is_expected) in queries {
+        for max in &below {
+            let expected: Vec<u64> = (1..*max).rev().filter(|id| is_expected(*id)).collect();
+            let range = Range {
+                max: places.get(max).copied(),
+                limit,
+                ..ALL
+            };
+            let found = all_pages(store, query, range);
+            assert_eq!(found, expected, "{query} below {max}");
+        }
+        for min in [0, OLD, 1_000, 1_900] {
+            let range = Range {
+                min: places.get(&min).copied().or(Some(LocalId::new(0))),
+                limit,
+                ..ALL
+            };
+            let expected: Vec<u64> = (min + 1..=NEWEST).filter(|id| is_expected(*id)).collect();
+            assert_eq!(
+                all_pages(store, query, range),
+                expected,
+                "{query} above {min}"
+            );
+        }
     }
 }
 

@@ -27,7 +27,9 @@ use crate::{
     },
     feed::{FeedEvent, FeedReader, Selection, Start},
     mastodon::{
-        notifications::ungrouped as notifications, timelines::lists::is_the_operators, view::View,
+        notifications::ungrouped as notifications,
+        timelines::{list_timeline::check_readable, lists::is_the_operators},
+        view::View,
     },
     transport::{ApiError, ApiResult},
 };
@@ -242,7 +244,8 @@ impl Follower {
 /// Whether a caller may subscribe to a channel.
 ///
 /// # Errors
-/// Why not: without a token it is refused, and another account's list is as if it were not there.
+/// Why not: without a token it is refused, and another account's list is as if it were not there. A list whose
+/// predicate cannot be read is refused with the reason.
 pub(super) async fn check(app: &App, channel: Channel, caller: &Caller) -> ApiResult<()> {
     let viewer = caller.viewer();
     let is_there = match (channel.timeline, viewer) {
@@ -251,7 +254,9 @@ pub(super) async fn check(app: &App, channel: Channel, caller: &Caller) -> ApiRe
         (Timeline::List(id), Viewer::Account(account)) => {
             caller.check::<needs::ReadLists>()?;
             let read = move |tx: &mut Tx<'_>| list::by_id(tx, account, id);
-            app.store.read(read).await?.is_some()
+            let list = app.store.read(read).await?;
+            list.as_ref().map(check_readable).transpose()?;
+            list.is_some()
         }
         (Timeline::List(id), Viewer::Operator) => {
             let read = move |tx: &mut Tx<'_>| source::by_id(tx, SourceId::new(id.raw()));

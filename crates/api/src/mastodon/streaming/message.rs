@@ -274,13 +274,26 @@ pub(super) fn entered_messages(
     Ok(messages)
 }
 
+/// The timeline of a list with a predicate; `None` if the list has none, or is gone.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if the predicate cannot be read. It ends the stream, and a client that comes back is
+/// told the reason.
 fn saved_timeline(
     tx: &mut Tx<'_>,
     list: ListKey,
     address: &Address,
 ) -> Result<Option<SavedTimeline>, StoreError> {
-    let known = list::by_id(tx, list.account, list.list)?;
-    let predicate = known.and_then(|known| known.settings.predicate);
+    let Some(known) = list::by_id(tx, list.account, list.list)? else {
+        return Ok(None);
+    };
+    if let Some(reason) = known.unreadable {
+        return Err(StoreError::Unreadable {
+            what: "a list's predicate",
+            reason,
+        });
+    }
+    let predicate = known.settings.predicate;
     let saved = predicate.and_then(|predicate| SavedTimeline::new(list, predicate).ok());
     Ok(saved.map(|saved| saved.at(address)))
 }

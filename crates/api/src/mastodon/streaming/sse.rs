@@ -117,6 +117,7 @@ pub(super) async fn user_notifications(
     responses(
         (status = 200, body = String, content_type = "text/event-stream"),
         (status = 404, body = Problem),
+        (status = 422, body = Problem, description = "The predicate of the list cannot be read"),
         (status = 503, body = Problem, description = "Too many follow already"),
     ),
 )]

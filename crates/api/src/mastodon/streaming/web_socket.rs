@@ -68,8 +68,8 @@ struct EventFrame<'a> {
 }
 
 #[derive(Serialize)]
-struct ErrorFrame {
-    error: &'static str,
+struct ErrorFrame<'a> {
+    error: &'a str,
     status: u16,
 }
 
@@ -82,6 +82,7 @@ struct ErrorFrame {
     responses(
         (status = 101, description = "The WebSocket is open"),
         (status = 400, body = Problem, description = "No WebSocket, or no such stream"),
+        (status = 422, body = Problem, description = "The predicate of the list cannot be read"),
     ),
 )]
 pub(super) async fn connect(
@@ -132,6 +133,7 @@ pub(super) async fn connect(
     responses(
         (status = 101, description = "The WebSocket is open"),
         (status = 400, body = Problem, description = "No WebSocket, or no such stream"),
+        (status = 422, body = Problem, description = "The predicate of the list cannot be read"),
     ),
 )]
 pub(super) async fn connect_below(
@@ -200,7 +202,7 @@ impl Client {
 
     /// Returns what it is answered, which is nothing if all is well.
     async fn request(&mut self, text: &str) -> Option<Frame> {
-        let refused = |error, status| frame(&ErrorFrame { error, status });
+        let refused = |error: &str, status| frame(&ErrorFrame { error, status });
         let Ok(request) = serde_json::from_str::<Request>(text) else {
             return refused("Invalid message", 400);
         };
@@ -219,6 +221,7 @@ impl Client {
             Err(ApiError::Unauthorized { .. }) => refused("Missing access token", 401),
             Err(ApiError::OutsideScopes) => refused("Outside the authorized scopes", 403),
             Err(ApiError::NotFound) => refused("Record not found", 404),
+            Err(ApiError::Unprocessable(reason)) => refused(&reason, 422),
             Err(_) => refused("The server's store does not work", 503),
         }
     }

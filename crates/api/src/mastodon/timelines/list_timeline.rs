@@ -49,10 +49,7 @@ pub(crate) async fn list(
     let page = if let Some(account) = reader.viewer.account() {
         let list = reader.read(move |tx| list::by_id(tx, account, LocalId::new(id)));
         let list = list.await?.ok_or(ApiError::NotFound)?;
-        if let Some(reason) = list.unreadable {
-            let why = format!("the predicate of this list cannot be read: {reason}");
-            return Err(ApiError::Unprocessable(why));
-        }
+        check_readable(&list)?;
         if let Some(predicate) = list.settings.predicate {
             let key = ListKey {
                 account,
@@ -85,6 +82,19 @@ pub(crate) async fn list(
         page.await?.ok_or(ApiError::NotFound)?
     };
     Ok(page.answer(&query))
+}
+
+/// Checks that the predicate of a list can be read. Otherwise the list has no posts.
+///
+/// # Errors
+/// [`ApiError::Unprocessable`] with the reason if it cannot be read.
+pub(crate) fn check_readable(list: &List) -> ApiResult<()> {
+    match &list.unreadable {
+        Some(reason) => Err(ApiError::Unprocessable(format!(
+            "the predicate of this list cannot be read: {reason}"
+        ))),
+        None => Ok(()),
+    }
 }
 
 /// The posts that a list's predicate selects.

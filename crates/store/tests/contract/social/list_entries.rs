@@ -119,6 +119,42 @@ fn edited_posts_wait_for_the_lists() {
     });
 }
 
+/// Edited posts are needed from the first list with a predicate on. A list of accounts needs none.
+#[test]
+fn edited_posts_are_needed_while_there_is_a_list_with_a_predicate() {
+    on_both(|store| {
+        let ann = active(store, "ann");
+        let mut world = World::readable(store, "home");
+        world.poll(posts([3, 2, 1]));
+        let unneeded = || read(store, |tx| list_bell::unneeded_edits(tx, 10));
+        assert_eq!(unneeded(), []);
+        world.now_ms += 60_000;
+        world.poll(vec![edited(2, "second", 1), edited(1, "second", 1)]);
+        let waiting = unneeded();
+        assert_eq!(waiting.len(), 2);
+        assert_eq!(
+            read(store, |tx| list_bell::unneeded_edits(tx, 1)),
+            waiting[..1]
+        );
+        let of_accounts = ListSettings {
+            title: "Friends".to_owned(),
+            replies_policy: RepliesPolicy::List,
+            exclusive: false,
+            predicate: None,
+            notify: false,
+        };
+        let root = local_account::root(ann);
+        let made = write(store, root, move |tx| {
+            list::create(tx, ann, of_accounts.clone(), START_MS)
+        });
+        made.expect("a list");
+        assert_eq!(unneeded(), waiting);
+        save(store, ann, "quake");
+        assert_eq!(unneeded(), []);
+        assert_eq!(read(store, |tx| edited_post::edited(tx, 10)), waiting);
+    });
+}
+
 /// A post keeps its entry for an hour; then it gets another one, above all others.
 #[test]
 fn a_post_that_enters_again_moves_at_most_once_an_hour() {
