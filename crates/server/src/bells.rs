@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use driftline_api::find::Search;
+use driftline_api::{find::Search, transport::Address};
 use driftline_core::predicate::Predicate;
 use driftline_mastodon::reply_to;
 use driftline_runtime::now_ms;
@@ -26,9 +26,9 @@ use tokio::{sync::watch, time::MissedTickBehavior};
 
 use crate::standing_lists::StandingLists;
 
-/// Notifies of new posts every few seconds, until the stop.
-pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
-    let mut bells = Bells::new(store);
+/// Notifies of new posts every few seconds, until the stop. The address is the server's.
+pub async fn keep_ringing(store: Store, address: Address, mut stop: watch::Receiver<bool>) {
+    let mut bells = Bells::new(store, address);
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -51,16 +51,18 @@ pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
 #[derive(Debug)]
 pub struct Bells {
     store: Store,
+    address: Address,
     standing: StandingLists,
     /// The place up to which each list was compared. The store has it later, for lists without matches.
     compared: HashMap<ListKey, LocalId>,
 }
 
 impl Bells {
-    /// Notifies the accounts of a store.
-    pub fn new(store: Store) -> Bells {
+    /// Notifies the accounts of a store, whose server has this address.
+    pub fn new(store: Store, address: Address) -> Bells {
         Bells {
             store,
+            address,
             standing: StandingLists::default(),
             compared: HashMap::new(),
         }
@@ -137,7 +139,7 @@ impl Bells {
         edited: Vec<EditedPost>,
     ) -> Result<(), StoreError> {
         let account = list.key.account;
-        let Ok(search) = Search::new(predicate.clone()) else {
+        let Ok(search) = Search::new(predicate.clone(), &self.address) else {
             return Ok(());
         };
         let now_ms = now_ms();
@@ -216,7 +218,7 @@ impl Bells {
     ) -> Result<LocalId, StoreError> {
         for _ in 0..MAX_PAGES {
             let now_ms = now_ms();
-            let Ok(search) = Search::new(list.predicate.clone()) else {
+            let Ok(search) = Search::new(list.predicate.clone(), &self.address) else {
                 return Ok(end);
             };
             let (known, above) = (list.list.clone(), list.above);

@@ -160,7 +160,7 @@ pub(super) async fn prepared(
         );
         predicate = Predicate::new(both, predicate.folding()).map_err(CommandError::usage)?;
     }
-    Search::new(predicate).map_err(CommandError::usage)
+    Search::new(predicate, &host.address).map_err(CommandError::usage)
 }
 
 fn shown(

@@ -1,7 +1,12 @@
 //! Accounts of this server that other servers show.
 
-use driftline_core::{names::acct::AcctKey, post::Post};
+use driftline_api::transport::Address;
+use driftline_core::{feed::ChangeKinds, names::acct::AcctKey, post::Post, social::AccountName};
 use driftline_mastodon::read_status;
+use driftline_server::{
+    admin::{FindPosts, Host, ReadFeed, Request},
+    bells::Bells,
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json, value::to_raw_value};
 
@@ -190,6 +195,76 @@ async fn who_mutes_an_own_account_is_not_shown_its_copies() {
     for path in pages {
         assert_eq!(bob.page(path).await, [""; 0], "{path}");
         assert_eq!(ann.page(path).await.len(), 1, "{path}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_lists_that_notify_hide_copies_as_pages_do() {
+    const NOTIFICATIONS: &str = "/api/v1/notifications";
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let mut feed = world.feed("news").await;
+    feed.poll(&[status(1)]).await;
+    let people = [
+        (Person::new(&world, "ben").await, "ben", Some("mute")),
+        (Person::new(&world, "cat").await, "cat", Some("block")),
+        (Person::new(&world, "dan").await, "dan", None),
+    ];
+    for (person, _, action) in &people {
+        let list = json!({ "title": "Posts", "predicate": "post", "notify": true });
+        person.post_json("/api/v1/lists", &list).await;
+        if let Some(action) = action {
+            let path = format!("/api/v1/accounts/{}/{action}", ann.id);
+            person.post(&path).await;
+        }
+    }
+    let address = Address::public(&"https://own.example".parse().unwrap());
+    let host = Host {
+        address: address.clone(),
+        ..Host::of(&world.store)
+    };
+    let changes = |after: Option<String>| ReadFeed {
+        sources: Vec::new(),
+        after,
+        events: ChangeKinds::NEW,
+        history: false,
+        tombstones: false,
+        matching: Some("post".to_owned()),
+        limit: 9,
+        wait_ms: 0,
+    };
+    let before = changes(None).execute(&host).await.unwrap().position;
+    feed.poll_posts(vec![by(2, lie("ann@own.example"), json!({}))])
+        .await;
+    let mut bells = Bells::new(world.store.clone(), address);
+    bells.ring_all().await.unwrap();
+    for (person, name, action) in people {
+        let is_shown = action.is_none();
+        let found = person.page("/api/driftline/v1/find?q=post").await;
+        assert_eq!(found.len(), 1 + usize::from(is_shown), "{name}");
+        let name = AccountName::new(name).unwrap();
+        let host = host.clone().acting_as(Some(&name)).await.unwrap();
+        let find = FindPosts {
+            query: "post".to_owned(),
+            source: None,
+            below: None,
+            above: None,
+            limit: 9,
+            only_count: false,
+        };
+        let found = find.execute(&host).await.unwrap();
+        assert_eq!(found.posts.len(), 1 + usize::from(is_shown), "{name}");
+        let page = changes(Some(before.clone())).execute(&host).await.unwrap();
+        let matches: Vec<bool> = page.events.iter().map(|line| line.is_match).collect();
+        assert_eq!(matches, [is_shown], "{name}");
+        // A notification that was written would be shown at the latest after this.
+        if let Some(action) = action {
+            let path = format!("/api/v1/accounts/{}/un{action}", ann.id);
+            person.post(&path).await;
+        }
+        let notified = person.page(NOTIFICATIONS).await;
+        assert_eq!(notified.len(), usize::from(is_shown), "{name}");
     }
     world.close().await;
 }

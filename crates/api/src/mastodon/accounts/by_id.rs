@@ -34,7 +34,7 @@ use crate::{
         page_query::{AccountPageParams, AccountPageQuery, PageParams, PageQuery},
         timelines::{hidden_posts::HiddenPosts, tags::tag_tree},
     },
-    transport::{ApiResult, JsonResult, PathId, Problem},
+    transport::{Address, ApiResult, JsonResult, PathId, Problem},
 };
 
 /// The routes.
@@ -92,7 +92,7 @@ async fn statuses(
     if query.is_set("pinned") || is_own(&account, &reader.address) {
         return Ok(Page::empty().answer(&query));
     }
-    let search = search_for(&query).map_err(|error| bad_query(&error))?;
+    let search = search_for(&query, &reader.address).map_err(|error| bad_query(&error))?;
     let search = Arc::new((search, query.is_set("exclude_replies")));
     let read = move |tx: &mut Tx<'_>, range: &Range| {
         let (search, without_replies) = &*search;
@@ -124,7 +124,7 @@ struct StatusParams {
 }
 
 /// A search for the posts that are asked for; `None` for all of an account's.
-fn search_for(query: &PageQuery) -> Result<Option<Search>, SearchError> {
+fn search_for(query: &PageQuery, address: &Address) -> Result<Option<Search>, SearchError> {
     let term = |condition| Tree::atom(Term::Condition(condition));
     let media = query
         .only_media
@@ -133,7 +133,7 @@ fn search_for(query: &PageQuery) -> Result<Option<Search>, SearchError> {
     let is_set = query.is_set("exclude_reblogs");
     let originals = is_set.then(|| term(Condition::Is(PostTrait::Boost)).negated());
     let tree = Connective::And.join_all([media, tag, originals].into_iter().flatten());
-    tree.map(Search::for_tree).transpose()
+    tree.map(|tree| Search::for_tree(tree, address)).transpose()
 }
 
 /// Which posts of an account are asked for.

@@ -281,8 +281,7 @@ fn saved_timeline(
 ) -> Result<Option<SavedTimeline>, StoreError> {
     let known = list::by_id(tx, list.account, list.list)?;
     let predicate = known.and_then(|known| known.settings.predicate);
-    let saved = predicate.and_then(|predicate| SavedTimeline::new(list, predicate).ok());
-    Ok(saved.map(|saved| saved.at(address)))
+    Ok(predicate.and_then(|predicate| SavedTimeline::new(list, predicate, address).ok()))
 }
 
 fn status_message(
