@@ -20,7 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     account_entities::{Entities, entities, entity},
     ids_query::{IdsParams, IdsQuery},
-    linked_accounts::is_own,
+    linked_accounts::{AccountIds, is_own},
     related_accounts::relation_page,
 };
 use crate::{
@@ -196,6 +196,7 @@ async fn related(
     query: AccountPageQuery,
 ) -> ApiResult {
     entity(context, id).await?;
+    let id = AccountIds::find(context, id).await?.shown;
     match local_account_id(id) {
         Some(id) => relation_page(context, id, direction, Relation::Following, query).await,
         None => Ok(query.0.answer(&Entities::new(), None)),
