@@ -31,7 +31,7 @@ use crate::{
     mastodon::{
         entities::{Account, Status, Tag},
         page::Page,
-        page_query::{AccountPageParams, AccountPageQuery, PageParams, PageQuery},
+        page_query::{AccountPageParams, AccountPageQuery, MediaParams, PageParams, PageQuery},
         timelines::{hidden_posts::HiddenPosts, tags::tag_tree},
     },
     transport::{Address, ApiResult, JsonResult, PathId, Problem},
@@ -76,7 +76,7 @@ pub(crate) async fn several(
 
 /// What an account wrote, as far as the caller may read it.
 #[utoipa::path(
-    get, path = "/api/v1/accounts/{id}/statuses", tag = "accounts", params(("id" = AccountIdText, Path), StatusParams, PageParams),
+    get, path = "/api/v1/accounts/{id}/statuses", tag = "accounts", params(("id" = AccountIdText, Path), StatusParams, PageParams, MediaParams),
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 404, body = Problem)),
 )]

@@ -27,7 +27,7 @@ use crate::{
     mastodon::{
         entities::Status,
         page::Page,
-        page_query::{PageParams, PageQuery},
+        page_query::{MediaParams, PageParams, PageQuery},
         view::View,
     },
     transport::{Address, ApiError, ApiResult, PathId, Problem},
@@ -35,7 +35,7 @@ use crate::{
 
 /// The posts of a list: of its accounts, those that its predicate selects, or those of a source.
 #[utoipa::path(
-    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
+    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams, MediaParams),
     security(("operator" = []), ("account" = ["read:lists"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem, description = "The predicate of the list cannot be read")),
 )]

@@ -15,7 +15,7 @@ use crate::{
     mastodon::{
         entities::{Status, Tag},
         page::Page,
-        page_query::{PageParams, PageQuery, PublicParams},
+        page_query::{MediaParams, PageParams, PageQuery, PublicParams},
     },
     transport::{Address, ApiError, ApiResult, JsonResult, PathText, Problem},
 };
@@ -38,7 +38,7 @@ struct TagParams {
 
 /// The public posts with a tag.
 #[utoipa::path(
-    get, path = "/api/v1/timelines/tag/{tag}", tag = "timelines", params(("tag" = String, Path), TagParams, PublicParams, PageParams),
+    get, path = "/api/v1/timelines/tag/{tag}", tag = "timelines", params(("tag" = String, Path), TagParams, PublicParams, PageParams, MediaParams),
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
 )]
