@@ -103,3 +103,17 @@ fn request_host(parts: &Parts) -> Option<Authority> {
     let host: Authority = parts.uri.authority().cloned().or_else(from_header)?;
     (!host.as_str().contains('@')).then_some(host)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_configured_address_has_a_host_by_which_others_name_accounts() {
+        let base: Url = "https://own.example:8443/".parse().expect("a URL");
+        let address = Address::configured(Some(&base));
+        assert_eq!(address.own_host(), Some("own.example:8443"));
+        assert_eq!(address.url("/@ann"), "https://own.example:8443/@ann");
+        assert_eq!(Address::configured(None).own_host(), None);
+    }
+}

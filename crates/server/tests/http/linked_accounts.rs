@@ -281,7 +281,7 @@ async fn commands_and_lists_that_notify_hide_copies_as_pages_do() {
     world.close().await;
 }
 
-/// How a person stands to two accounts, without the IDs.
+/// The relationships of a person to two accounts, without the IDs.
 async fn relationships(person: &Person, ids: [&str; 2]) -> [Value; 2] {
     let [first, second] = ids;
     let path = format!("/api/v1/accounts/relationships?id[]={first}&id[]={second}");
