@@ -6,7 +6,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use driftline_api::find::Search;
+use driftline_api::{find::Search, transport::Address};
 use driftline_core::predicate::{NameContext, Predicate};
 use driftline_runtime::now_ms;
 use driftline_store::{LocalId, Store, Viewer, timeline::Range};
@@ -164,7 +164,8 @@ fn find(
         origin: "https://bench.example",
         viewer: None,
     };
-    let search = Arc::new(Search::new(Predicate::parse(query, &names)?)?);
+    let predicate = Predicate::parse(query, &names)?;
+    let search = Arc::new(Search::new(predicate, &Address::local())?);
     let mut found = Found::default();
     let mut next = Some(Range {
         max: below,

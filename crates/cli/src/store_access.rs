@@ -47,11 +47,15 @@ impl StoreAccess {
         if missing == Missing::Refuse {
             data_dir.require()?;
         }
+        let address = config.address()?;
         if config.store.read_only || data_dir.is_read_only() {
             data_dir.require()?;
             let store = data_dir.open_read_only().await?;
-            let host = Host::of(&store).acting_as(config.as_account.as_ref()).await;
-            let host = match host {
+            let host = Host {
+                address,
+                ..Host::of(&store)
+            };
+            let host = match host.acting_as(config.as_account.as_ref()).await {
                 Ok(host) => Box::new(host),
                 Err(error) => {
                     store.close().await;
@@ -76,6 +80,7 @@ impl StoreAccess {
                 let host = Host {
                     access,
                     sources_per_account: config.sources_per_account(),
+                    address: address.clone(),
                     ..Host::of(&store)
                 };
                 let host = match host.acting_as(config.as_account.as_ref()).await {

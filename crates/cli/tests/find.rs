@@ -6,10 +6,12 @@ mod support;
 use driftline_core::{
     post::{Post, PostHashes},
     post_text::PostText,
+    social::AccountName,
 };
 use driftline_store::{
-    Store, Target,
-    testing::{Feed, post},
+    LocalAccountId, Store, Target, Tx, account_id,
+    social::{local_account, mute},
+    testing::{Feed, START_MS, post},
 };
 use support::DataDir;
 
@@ -100,4 +102,46 @@ fn posts_are_found_without_a_server_and_beside_one() {
     assert_eq!(wrong.status, 2, "{}", wrong.stderr);
     assert!(wrong.stderr.contains("column 5"), "{}", wrong.stderr);
     server.stop();
+}
+
+/// The server's public URL says which posts are by copies of its own accounts.
+#[test]
+fn who_mutes_an_own_account_does_not_find_its_copies() {
+    let data_dir = DataDir::new().with("DRIFTLINE_SERVER__PUBLIC_URL", "https://own.example");
+    for name in ["ann", "bob"] {
+        data_dir.account(name, "correct horse battery");
+    }
+    let path = data_dir.data().join("driftline.db");
+    let store = Store::open(Target::Sqlite { path }).unwrap();
+    let mut feed = Feed::readable(&store, "sim", |_| ());
+    let mut by_copy = animal(8);
+    by_copy.author.id = "9".into();
+    by_copy.author.acct = "ann@own.example".to_owned();
+    feed.poll(vec![by_copy, animal(4)]);
+    let [ann, bob] = ["ann", "bob"].map(|name| account(&store, name));
+    let root = local_account::root(bob);
+    let mute_ann = move |tx: &mut Tx<'_>| mute::set(tx, bob, account_id(ann), true, None, START_MS);
+    assert!(store.write_blocking(root, mute_ann).unwrap());
+    store.close_blocking();
+    data_dir.json(&["source", "pause", "sim"]);
+    let count = |more: &[&str]| {
+        let ran = data_dir.run(&[&["find", "cat", "--count"][..], more].concat());
+        assert_eq!(ran.status, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let check = || {
+        assert_eq!(count(&[]), "2 posts\n");
+        assert_eq!(count(&["--as", "ann"]), "2 posts\n");
+        assert_eq!(count(&["--as", "bob"]), "1 post\n");
+    };
+    check();
+    let (mut server, _) = data_dir.serve(&[]);
+    check();
+    server.stop();
+}
+
+fn account(store: &Store, name: &str) -> LocalAccountId {
+    let name = AccountName::new(name).unwrap();
+    let found = store.read_blocking(move |tx| local_account::by_name(tx, &name));
+    found.unwrap().unwrap().id
 }

@@ -85,6 +85,9 @@ impl Copier<'_> {
             return;
         }
         let out = object.written_key(key);
+        if let Some(common) = part.and_then(|part| part.value_for_others(name, value.get())) {
+            return out.json(common);
+        }
         match (part, name) {
             (Some(of), "id") if of_part(of).is_some() => local(out, of_part(of), value),
             (Some(Part::Account), "acct") => match text(value) {

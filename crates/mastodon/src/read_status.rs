@@ -174,8 +174,8 @@ pub fn read_account(account: &RawValue) -> Option<Author> {
 fn author(account: Option<&RawValue>) -> Author {
     let members = account.and_then(RawObject::from_value);
     let raw = match (&members, account) {
-        (Some(_), Some(account)) => account.get(),
-        _ => "{}",
+        (Some(members), Some(account)) => viewer::without_in_account(members, account.get()),
+        _ => "{}".to_owned(),
     };
     let account = members.unwrap_or_default();
     let id = account.id("id").filter(|id| id.len() <= MAX_ID_BYTES);
@@ -188,6 +188,6 @@ fn author(account: Option<&RawValue>) -> Author {
             .into_owned(),
         url: account.text("url").map(Cow::into_owned),
         uri: account.text("uri").map(Cow::into_owned),
-        raw: raw.to_owned(),
+        raw,
     }
 }

@@ -1,10 +1,14 @@
 //! The parts of a status that concern the account whose token was used to read it.
 //!
-//! They are not part of the post: no other account may see them.
+//! They are not part of the post: no other account may see them. Posts and accounts are recognised
+//! wherever they are nested, by the same rules as in answers (`references::{member, part_of}`).
 
 use serde_json::value::RawValue;
 
-use crate::raw_object::{RawObject, items, text};
+use crate::{
+    raw_object::{RawObject, items, text},
+    references::{member, part_of},
+};
 
 /// A status, split from the parts that concern its reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,9 +19,9 @@ pub struct Split {
     pub viewer: String,
 }
 
-/// Splits a status from the parts that concern its reader, including those inside the boosted and
-/// the quoted post, and inside the tweet from which it was made. `None` if there are no such parts,
-/// or the JSON is not an object.
+/// Splits a status from the parts that concern its reader, including those inside nested posts and
+/// accounts, and inside the tweet from which it was made. `None` if there are no such parts, or the
+/// JSON is not an object.
 pub fn split(json: &str) -> Option<Split> {
     split_status(&RawObject::parse(json).ok()?)
 }
@@ -29,7 +33,15 @@ pub fn without(json: String) -> String {
 
 /// [`split`] for a status that is already parsed.
 pub(crate) fn split_status(status: &RawObject<'_>) -> Option<Split> {
-    split_object(status, Part::Status, MAX_DEPTH)
+    split_object(status, Some(Part::Status), MAX_DEPTH)
+}
+
+/// An account without the parts that concern its reader.
+pub(crate) fn without_in_account(account: &RawObject<'_>, json: &str) -> String {
+    let part = Some(Part::Account);
+    let split = may_concern_viewer(part, json).then(|| split_object(account, part, MAX_DEPTH));
+    let split = split.flatten();
+    split.map_or_else(|| json.to_owned(), |split| split.status)
 }
 
 /// The kinds of values that contain such members.
@@ -106,6 +118,17 @@ impl Part {
         self == Self::Interactors && text(item).is_some_and(|item| item == "me")
     }
 
+    /// The value of a member for other readers; `None` if it has the same value for all of them. The
+    /// reader's own blocks and mutes replace the state of an accepted quote.
+    pub(crate) fn value_for_others(self, name: &str, json: &str) -> Option<&'static str> {
+        let is_state = self == Self::Status && name == "state";
+        let is_readers = matches!(
+            json,
+            "\"blocked_account\"" | "\"blocked_domain\"" | "\"muted_account\""
+        );
+        (is_state && is_readers).then_some("\"accepted\"")
+    }
+
     pub(crate) fn member(self, name: &str) -> Member {
         match (self, name) {
             (
@@ -139,6 +162,7 @@ impl Part {
                 "relationship"
                 | "relationships"
                 | "source"
+                | "role"
                 | "mute_expires_at"
                 | "authentication_methods"
                 | "client_config"
@@ -207,58 +231,67 @@ impl Part {
     }
 }
 
-fn split_value(value: &RawValue, part: Part, depth: usize) -> Option<Split> {
-    match (part, part.item()) {
-        (Part::Interactors, _) => split_items(value, part),
-        (_, Some(item)) => split_list(value, item, depth),
-        (_, None) => split_object(&RawObject::from_value(value)?, part, depth),
+fn split_value(value: &RawValue, part: Option<Part>, depth: usize) -> Option<Split> {
+    if part == Some(Part::Interactors) {
+        return split_items(value, Part::Interactors);
+    }
+    match value.get().starts_with('[') {
+        true => split_list(value, part.and_then(Part::item), depth),
+        false => split_object(&RawObject::from_value(value)?, part, depth),
     }
 }
 
-/// True if a value may contain parts that concern the reader. Most accounts and hashtags contain
-/// none and are not parsed.
-fn may_concern_viewer(part: Part, json: &str) -> bool {
+/// True if a value may contain parts that concern the reader. Most accounts, media and hashtags
+/// contain none and are not parsed.
+fn may_concern_viewer(part: Option<Part>, json: &str) -> bool {
     let has = |marks: &[&str]| marks.iter().any(|mark| json.contains(mark));
     match part {
-        Part::Account => has(&[
-            "\"relationship",
-            "\"source\"",
-            "\"mute_",
-            "\"pleroma\"",
-            "\"feature_",
-            "\"authentication_",
-            "\"client_config\"",
-            "\"follow_requests_count\"",
-            "\"twitter\"",
-        ]),
-        Part::Tags => has(&["\"following\"", "\"featuring\""]),
-        Part::InteractionPolicy => has(&["\"me\"", "\\"]),
-        Part::Card | Part::Fields | Part::Field | Part::Akkoma | Part::Source => false,
-        _ => true,
+        None
+        | Some(
+            Part::Account | Part::Card | Part::Fields | Part::Field | Part::Akkoma | Part::Source,
+        ) => json.starts_with(['{', '[']) && (has(MARKS_OF_ACCOUNT) || has(MARKS_OF_STATUS)),
+        Some(Part::Tags) => has(&["\"following\"", "\"featuring\""]),
+        Some(Part::InteractionPolicy) => has(&["\"me\"", "\\"]),
+        Some(_) => true,
     }
 }
 
-fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Split> {
+/// The meaning of a member. A value is an account or a post by its position, or by its own members.
+fn meaning(position: Option<Part>, part: Option<Part>, name: &str) -> Member {
+    match position.map(|position| position.member(name)) {
+        None | Some(Member::OfPost) => member(part, name),
+        Some(known) => known,
+    }
+}
+
+fn split_object(object: &RawObject<'_>, position: Option<Part>, depth: usize) -> Option<Split> {
     let length = |(_, key, value): (_, &str, &RawValue)| key.len() + value.get().len() + 2;
     let mut status = String::with_capacity(object.written().map(length).sum());
     let mut viewer = String::new();
+    let part = part_of(position, object);
     for (name, key, value) in object.written() {
-        let inner = match part.member(name) {
+        let json = value.get();
+        if let Some(common) = part.and_then(|part| part.value_for_others(name, json)) {
+            add(&mut status, key, common);
+            add(&mut viewer, key, json);
+            continue;
+        }
+        let inner = match meaning(position, part, name) {
             Member::OfViewer => {
-                add(&mut viewer, key, value.get());
+                add(&mut viewer, key, json);
                 continue;
             }
-            Member::Inner(inner) if depth > 0 && may_concern_viewer(inner, value.get()) => {
-                split_value(value, inner, depth - 1)
-            }
-            Member::Inner(_) | Member::OfPost => None,
+            Member::Inner(inner) => Some(inner),
+            Member::OfPost => None,
         };
-        match inner {
+        let may_have = depth > 0 && may_concern_viewer(inner, json);
+        let split = may_have.then(|| split_value(value, inner, depth - 1));
+        match split.flatten() {
             Some(split) => {
                 add(&mut status, key, &split.status);
                 add(&mut viewer, key, &split.viewer);
             }
-            None => add(&mut status, key, value.get()),
+            None => add(&mut status, key, json),
         }
     }
     (!viewer.is_empty()).then(|| Split {
@@ -267,12 +300,15 @@ fn split_object(object: &RawObject<'_>, part: Part, depth: usize) -> Option<Spli
     })
 }
 
-/// Splits each object of a list. The removed parts form a list of the same length.
-fn split_list(list: &RawValue, part: Part, depth: usize) -> Option<Split> {
-    let items: Vec<&RawValue> = serde_json::from_str(list.get()).ok()?;
+/// Splits each value of a list. The removed parts form a list of the same length.
+fn split_list(list: &RawValue, part: Option<Part>, depth: usize) -> Option<Split> {
+    let items = items(list)?;
     let splits: Vec<_> = items
         .iter()
-        .map(|item| split_value(item, part, depth))
+        .map(|item| {
+            let nested = depth > 0 && item.get().starts_with(['{', '[']);
+            nested.then(|| split_value(item, part, depth - 1)).flatten()
+        })
         .collect();
     if splits.iter().all(Option::is_none) {
         return None;
@@ -312,9 +348,25 @@ fn add(members: &mut String, key: &str, value: &str) {
     members.extend([key, ":", value]);
 }
 
-/// The reactions to a post that a boosted post quotes within `pleroma` are six values deep. A
-/// hostile answer could nest without end.
-const MAX_DEPTH: usize = 8;
+/// Parts of the names of members that concern the reader of an account.
+const MARKS_OF_ACCOUNT: &[&str] = &[
+    "\"relationship",
+    "\"source\"",
+    "\"role\"",
+    "\"mute_",
+    "\"pleroma\"",
+    "\"feature_",
+    "\"authentication_",
+    "\"client_config\"",
+    "\"follow_requests_count\"",
+    "\"twitter\"",
+];
+/// Members of all statuses, or of most that have parts that concern the reader.
+const MARKS_OF_STATUS: &[&str] = &["\"visibility\"", "\"favourited\""];
+
+/// The account of an author of the page to which a boosted post's quoted post links is nine values
+/// deep, and may have moved. A hostile answer could nest without end.
+const MAX_DEPTH: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -354,6 +406,102 @@ mod tests {
             assert_eq!(split.status, json.replace(inner, r#"{"poll":{}}"#));
             assert_eq!(split.viewer, json);
         }
+    }
+
+    /// Puts members into an entity, and the entity into a status.
+    fn nested(places: [&str; 2], members: &str) -> String {
+        let [entity, status] = places;
+        status.replace('*', &entity.replace('+', members))
+    }
+
+    #[test]
+    fn nothing_of_the_reader_is_left_in_nested_entities() {
+        // The members of an entity with and without the reader's.
+        let of_account = [
+            (r#","source":{"note":"n"}"#, ""),
+            (r#","role":{"id":"3","permissions":"1"}"#, ""),
+            (r#","relationship":{"id":"2","following":true}"#, ""),
+            (r#","mute_expires_at":null"#, ""),
+            (
+                r#","feature_approval":{"automatic":[],"current_user":"denied"}"#,
+                r#","feature_approval":{"automatic":[]}"#,
+            ),
+            (
+                r#","pleroma":{"relationship":{"following":true},"tags":[]}"#,
+                r#","pleroma":{"tags":[]}"#,
+            ),
+        ];
+        let of_status = [
+            (r#","favourited":true"#, ""),
+            (r#","reblogged":false"#, ""),
+            (r#","muted":true"#, ""),
+            (r#","bookmarked":true"#, ""),
+            (r#","pinned":true"#, ""),
+            (r#","filtered":[{"filter":{"id":"9"}}]"#, ""),
+            (
+                r#","quote_approval":{"automatic":[],"current_user":"manual"}"#,
+                r#","quote_approval":{"automatic":[]}"#,
+            ),
+            (
+                r#","poll":{"id":"8","voted":true,"own_votes":[0]}"#,
+                r#","poll":{"id":"8"}"#,
+            ),
+            (
+                r#","tags":[{"name":"t"},{"name":"u","following":true}]"#,
+                r#","tags":[{"name":"t"},{"name":"u"}]"#,
+            ),
+            (
+                r#","quote":{"state":"muted_account","quoted_status":null}"#,
+                r#","quote":{"state":"accepted","quoted_status":null}"#,
+            ),
+        ];
+        let statuses = [
+            "*",
+            r#"{"reblog":*}"#,
+            r#"{"quote":{"state":"accepted","quoted_status":*}}"#,
+            r#"{"reblog":{"quote":{"state":"accepted","quoted_status":*}}}"#,
+            r#"{"unknown":[{"status":*}]}"#,
+            r#"{"account":{"id":"7","acct":"b","last":*}}"#,
+        ];
+        let accounts = [
+            r#"{"id":"1","visibility":"public","account":@}"#,
+            r#"{"id":"1","visibility":"public","account":{"id":"7","acct":"b","moved":@}}"#,
+            r#"{"id":"1","visibility":"public","mentions":[{"id":"7","acct":"b"},@]}"#,
+            r#"{"id":"1","visibility":"public","card":{"url":"u","authors":[{"name":"n","account":@}]}}"#,
+            r#"{"id":"1","visibility":"public","unknown":{"people":[@]}}"#,
+        ];
+        let account = r#"{"id":"2","acct":"a"+}"#;
+        let mut entities: Vec<(String, &str, &str)> = Vec::new();
+        for (whole, kept) in of_status {
+            let status = r#"{"id":"1","visibility":"public","account":{"id":"7","acct":"b"}+}"#;
+            entities.push((status.to_owned(), whole, kept));
+        }
+        for place in accounts {
+            for (whole, kept) in of_account {
+                entities.push((place.replace('@', account), whole, kept));
+            }
+        }
+        for status in statuses {
+            for (entity, whole, kept) in &entities {
+                let json = nested([entity, status], whole);
+                let split = split(&json).unwrap_or_else(|| panic!("nothing was taken: {json}"));
+                assert_eq!(split.status, nested([entity, status], kept), "{json}");
+                assert_eq!(super::split(&split.status), None, "{json}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_account_alone_is_kept_without_its_readers_parts() {
+        let json = r#"{"id":"2","acct":"a","source":{"note":"n"},"moved":{"id":"3","acct":"b","feature_approval":{"current_user":"denied"}},"roles":[]}"#;
+        let account = RawObject::parse(json).expect("an object");
+        assert_eq!(
+            without_in_account(&account, json),
+            r#"{"id":"2","acct":"a","moved":{"id":"3","acct":"b","feature_approval":{}},"roles":[]}"#
+        );
+        let plain = r#"{ "id":"2", "acct":"a" }"#;
+        let account = RawObject::parse(plain).expect("an object");
+        assert_eq!(without_in_account(&account, plain), plain);
     }
 
     #[test]

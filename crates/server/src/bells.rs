@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use driftline_api::find::Search;
+use driftline_api::{find::Search, transport::Address};
 use driftline_core::predicate::Predicate;
 use driftline_mastodon::reply_to;
 use driftline_runtime::now_ms;
@@ -29,9 +29,9 @@ use tokio::{
 
 use crate::{failing_lists::FailingLists, standing_lists::StandingLists};
 
-/// Notifies of new posts every few seconds, until the stop.
-pub async fn keep_ringing(store: Store, mut stop: watch::Receiver<bool>) {
-    let mut bells = Bells::new(store);
+/// Notifies of new posts every few seconds, until the stop. The address is the server's.
+pub async fn keep_ringing(store: Store, address: Address, mut stop: watch::Receiver<bool>) {
+    let mut bells = Bells::new(store, address);
     let mut ticks = tokio::time::interval(EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -80,6 +80,7 @@ async fn forget_unneeded_edits(store: &Store) -> Result<(), StoreError> {
 #[derive(Debug)]
 pub struct Bells {
     store: Store,
+    address: Address,
     standing: StandingLists,
     failing: FailingLists,
     /// The place up to which each list was compared. The store has it up to an hour later, for lists without matches.
@@ -87,10 +88,11 @@ pub struct Bells {
 }
 
 impl Bells {
-    /// Notifies the accounts of a store.
-    pub fn new(store: Store) -> Bells {
+    /// Notifies the accounts of a store, whose server has this address.
+    pub fn new(store: Store, address: Address) -> Bells {
         Bells {
             store,
+            address,
             standing: StandingLists::default(),
             failing: FailingLists::default(),
             compared: HashMap::new(),
@@ -121,7 +123,8 @@ impl Bells {
     /// [`StoreError`] if the store fails, or of the last list that failed. The posts are then compared with all
     /// lists again, which changes nothing for the others. A list that fails too often is left out.
     async fn enter_edited(&mut self) -> Result<(), StoreError> {
-        let (store, standing, failing) = (&self.store, &self.standing, &mut self.failing);
+        let (store, address) = (&self.store, &self.address);
+        let (standing, failing) = (&self.standing, &mut self.failing);
         failing.retain(standing.iter().map(|(list, _)| list.key));
         loop {
             let edited = store.read(|tx| edited_post::edited(tx, MAX_EDITED)).await?;
@@ -137,7 +140,7 @@ impl Bells {
                     continue;
                 };
                 let posts = edited.len();
-                match enter(store, list, predicate, edited).await? {
+                match enter(store, address, list, predicate, edited).await? {
                     Ok(()) => failing.succeeded(list.key),
                     Err(error) if failing.failed(list.key, &error) => {
                         left_out.push((list.key, posts, error));
@@ -225,7 +228,7 @@ impl Bells {
     ) -> Result<LocalId, StoreError> {
         for _ in 0..MAX_PAGES {
             let now_ms = now_ms();
-            let Ok(search) = Search::new(list.predicate.clone()) else {
+            let Ok(search) = Search::new(list.predicate.clone(), &self.address) else {
                 return Ok(end);
             };
             let (known, above) = (list.list.clone(), list.above);
@@ -342,12 +345,13 @@ async fn candidates(
 /// [`StoreError`] if the store cannot be written. The inner error may concern the list alone.
 async fn enter(
     store: &Store,
+    address: &Address,
     list: &StandingList,
     predicate: &Predicate,
     edited: Vec<EditedPost>,
 ) -> Result<Result<(), StoreError>, StoreError> {
     let account = list.key.account;
-    let Ok(search) = Search::new(predicate.clone()) else {
+    let Ok(search) = Search::new(predicate.clone(), address) else {
         return Ok(Ok(()));
     };
     let now_ms = now_ms();

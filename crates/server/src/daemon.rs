@@ -9,7 +9,7 @@ use driftline_api::{
     find::SearchBudget,
     people::People,
     router,
-    transport::{TrustedProxies, refuse_undeclared_proxies},
+    transport::{Address, TrustedProxies, refuse_undeclared_proxies},
 };
 use driftline_id_service::{RunningIdService, routes};
 use driftline_mirror::{
@@ -40,6 +40,7 @@ pub struct Daemon {
     ready: watch::Sender<bool>,
     process: ProcessStatus,
     sources_per_account: u32,
+    public_base: Option<Url>,
 }
 
 /// How a server answers HTTP requests.
@@ -47,8 +48,6 @@ pub struct Daemon {
 pub struct HttpOptions {
     /// What `/metrics` shows.
     pub metrics: Option<PrometheusHandle>,
-    /// The address that clients use.
-    pub public_base: Option<Url>,
     /// The proxies before it.
     pub proxies: TrustedProxies,
     /// What the server says of itself.
@@ -92,6 +91,7 @@ impl Daemon {
             ready: watch::channel(true).0,
             process,
             sources_per_account: DEFAULT_SOURCES_PER_ACCOUNT,
+            public_base: None,
         }
     }
 
@@ -99,6 +99,13 @@ impl Daemon {
     #[must_use]
     pub fn with_sources_per_account(mut self, sources: u32) -> Self {
         self.sources_per_account = sources;
+        self
+    }
+
+    /// The same, where clients use this `public_url`.
+    #[must_use]
+    pub fn with_public_base(mut self, public_base: Option<Url>) -> Self {
+        self.public_base = public_base;
         self
     }
 
@@ -115,6 +122,7 @@ impl Daemon {
             ids: self.ids.as_ref().map(|ids| ids.service.issuer().clone()),
             process: Some(self.process.clone()),
             sources_per_account: self.sources_per_account,
+            address: Address::configured(self.public_base.as_ref()),
             viewer: Viewer::Operator,
             account: None,
         }
@@ -122,7 +130,7 @@ impl Daemon {
 
     /// The routes of all parts.
     pub fn router(&self, options: HttpOptions) -> axum::Router {
-        let (authorization, is_public) = (options.authorization, options.public_base.is_some());
+        let (authorization, is_public) = (options.authorization, self.public_base.is_some());
         let mut people = options.people;
         // The operator's commands have to reach them.
         people.callers = self.callers.clone();
@@ -139,7 +147,7 @@ impl Daemon {
             }),
             description: api_description(),
             metrics: options.metrics,
-            public_base: options.public_base,
+            public_base: self.public_base.clone(),
             proxies: options.proxies,
             own: options.own,
             authorization: authorization.clone(),

@@ -67,28 +67,22 @@ pub enum SearchError {
 }
 
 impl Search {
-    /// Prepares a predicate.
+    /// Prepares a predicate for the server with this address. Copies of the server's accounts are hidden
+    /// from viewers who mute or block the accounts.
     ///
     /// # Errors
     /// [`SearchError::Usage`] if it has a term that searches do not accept.
-    pub fn new(predicate: Predicate) -> Result<Search, SearchError> {
+    pub fn new(predicate: Predicate, address: &Address) -> Result<Search, SearchError> {
         predicate.validate(Usage::Search)?;
         let matcher = Matcher::new(&predicate);
         Ok(Search {
             needed: predicate.needed_facts(),
             predicate,
             matcher,
-            address: Address::local(),
+            address: address.clone(),
             lookup: Mutex::new(None),
             list: None,
         })
-    }
-
-    /// Lets the search know this server's address. Without it, copies of accounts of this server are
-    /// shown to those who mute or block the accounts.
-    pub(crate) fn at(self, address: &Address) -> Search {
-        let address = address.clone();
-        Search { address, ..self }
     }
 
     /// Reads a predicate from its text form, as a caller wrote it.
@@ -96,24 +90,25 @@ impl Search {
     /// # Errors
     /// [`SearchError`] if the text is not a predicate that can be searched for.
     pub(crate) async fn parse(text: &str, caller: &RequestContext) -> Result<Search, SearchError> {
-        Ok(Search::new(parse(text, caller).await?)?.at(&caller.address))
+        Search::new(parse(text, caller).await?, &caller.address)
     }
 
     /// Prepares a tree that was made here.
     ///
     /// # Errors
     /// [`SearchError::Limit`] if it is too large.
-    pub(crate) fn for_tree(tree: Tree) -> Result<Search, SearchError> {
-        Search::new(Predicate::new(tree, Folding::NEWEST)?)
+    pub(crate) fn for_tree(tree: Tree, address: &Address) -> Result<Search, SearchError> {
+        Search::new(Predicate::new(tree, Folding::NEWEST)?, address)
     }
 
     /// Searches for a whole text as one word.
     ///
     /// # Errors
     /// [`SearchError::Limit`] if the text is too long.
-    pub(crate) fn for_text(text: &str) -> Result<Search, SearchError> {
+    pub(crate) fn for_text(text: &str, address: &Address) -> Result<Search, SearchError> {
         let word = Word::new(text, WordMatch::Folded).ok().map(Term::Word);
-        Search::for_tree(Tree::Atom(word.map(Proposition::from).unwrap_or_default()))
+        let tree = Tree::Atom(word.map(Proposition::from).unwrap_or_default());
+        Search::for_tree(tree, address)
     }
 
     /// Limits the search to the posts of an author. `None` if no stored post is by that author, or
@@ -143,8 +138,8 @@ impl Search {
         let predicate = Predicate::new(tree, self.predicate.folding());
         let search = predicate
             .ok()
-            .and_then(|predicate| Search::new(predicate).ok());
-        Ok(search.map(|search| search.at(&caller.address)))
+            .and_then(|predicate| Search::new(predicate, &caller.address).ok());
+        Ok(search)
     }
 
     /// The predicate.

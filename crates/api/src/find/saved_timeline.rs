@@ -18,20 +18,18 @@ pub struct SavedTimeline {
 }
 
 impl SavedTimeline {
-    /// Prepares the timeline of a list.
+    /// Prepares the timeline of a list, like [`Search::new`].
     ///
     /// # Errors
     /// [`SearchError::Usage`] if the predicate has a term that searches do not accept.
-    pub fn new(list: ListKey, predicate: Predicate) -> Result<SavedTimeline, SearchError> {
-        let mut search = Search::new(predicate)?;
+    pub fn new(
+        list: ListKey,
+        predicate: Predicate,
+        address: &Address,
+    ) -> Result<SavedTimeline, SearchError> {
+        let mut search = Search::new(predicate, address)?;
         search.list = Some(list);
         Ok(SavedTimeline { search, list })
-    }
-
-    /// [`Search::at`] for the timeline.
-    pub(crate) fn at(self, address: &Address) -> SavedTimeline {
-        let search = self.search.at(address);
-        SavedTimeline { search, ..self }
     }
 
     /// The search that reads the timeline.

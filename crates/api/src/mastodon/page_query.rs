@@ -36,6 +36,13 @@ pub(crate) struct PageParams {
     /// How many, at most 40; 20 without it.
     #[param(minimum = 1, maximum = 40)]
     limit: Option<u16>,
+}
+
+/// Which posts of a timeline. Searches by predicates have `has:media` instead.
+#[derive(IntoParams)]
+#[into_params(parameter_in = Query)]
+#[expect(dead_code, reason = "a description")]
+pub(crate) struct MediaParams {
     /// Only statuses with media of their own.
     only_media: Option<bool>,
 }

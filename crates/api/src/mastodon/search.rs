@@ -184,9 +184,8 @@ async fn statuses(
 ) -> ApiResult<Vec<TimelinePost>> {
     let search = Search::parse(text, reader).await;
     let mut search = search
-        .or_else(|_| Search::for_text(text))
-        .map_err(|error| bad_query(&error))?
-        .at(&reader.address);
+        .or_else(|_| Search::for_text(text, &reader.address))
+        .map_err(|error| bad_query(&error))?;
     if let Some(id) = account {
         let id: AccountId = id
             .parse()

@@ -50,3 +50,20 @@ async fn find(reader: MayRead<needs::ReadSearch>, query: PageQuery) -> ApiResult
     let page = Page::of_part(&reader, query.range, part).await?;
     Ok(page.answer(&query))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_description_has_the_parameters_that_count() {
+        let description = routes().into_openapi();
+        let description = serde_json::to_value(description).expect("JSON");
+        let find = &description["paths"]["/api/driftline/v1/find"]["get"];
+        let parameters = find["parameters"].as_array().expect("parameters").iter();
+        let names: Vec<&Value> = parameters.map(|known| &known["name"]).collect();
+        assert_eq!(names, ["q", "max_id", "since_id", "min_id", "limit"]);
+    }
+}

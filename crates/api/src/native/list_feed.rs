@@ -197,8 +197,8 @@ async fn newest(
         account: owner,
         list: list.id,
     };
-    let timeline = SavedTimeline::new(key, predicate).map_err(ApiError::invalid)?;
-    let search = timeline.into_search().at(&context.address);
+    let timeline = SavedTimeline::new(key, predicate, &context.address);
+    let search = timeline.map_err(ApiError::invalid)?.into_search();
     let range = Range {
         limit: POSTS,
         ..Range::default()

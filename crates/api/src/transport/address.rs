@@ -4,13 +4,14 @@ use axum::{
     extract::FromRequestParts,
     http::{header::HOST, request::Parts, uri::Authority},
 };
+use url::Url;
 
 use super::ConnectionEnds;
 use crate::App;
 
 /// The server's own address as its clients write it.
 #[derive(Clone, Debug)]
-pub(crate) struct Address {
+pub struct Address {
     /// Without a trailing slash.
     url: String,
     /// True if it is `public_url`, and not what a client says.
@@ -18,12 +19,25 @@ pub(crate) struct Address {
 }
 
 impl Address {
-    /// The address of a server whose public address is not known.
-    pub(crate) fn local() -> Self {
+    /// Returns the address of a server whose public address is not known.
+    pub fn local() -> Self {
         Self {
             url: "http://localhost".to_owned(),
             is_public: false,
         }
+    }
+
+    /// Returns the address of a server with this `public_url`.
+    pub fn public(base: &Url) -> Self {
+        Self {
+            url: base.as_str().trim_end_matches('/').to_owned(),
+            is_public: true,
+        }
+    }
+
+    /// Returns the address of a server with this `public_url`, or [`Address::local`] without one.
+    pub fn configured(public_base: Option<&Url>) -> Self {
+        public_base.map_or_else(Self::local, Self::public)
     }
 
     /// The URL of a path; without a host if the request named none.
@@ -57,15 +71,14 @@ impl FromRequestParts<Arc<App>> for Address {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Infallible> {
-        Ok(Self {
-            url: match &app.public_base {
-                Some(base) => base.as_str().trim_end_matches('/').to_owned(),
-                None => {
-                    request_host(parts).map_or_else(String::new, |host| format!("http://{host}"))
-                }
-            },
-            is_public: app.public_base.is_some(),
-        })
+        let requested = || Self {
+            url: request_host(parts).map_or_else(String::new, |host| format!("http://{host}")),
+            is_public: false,
+        };
+        Ok(app
+            .public_base
+            .as_ref()
+            .map_or_else(requested, Self::public))
     }
 }
 
@@ -89,4 +102,18 @@ fn request_host(parts: &Parts) -> Option<Authority> {
     let from_header = || parts.headers.get(HOST)?.to_str().ok()?.parse().ok();
     let host: Authority = parts.uri.authority().cloned().or_else(from_header)?;
     (!host.as_str().contains('@')).then_some(host)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_configured_address_has_a_host_by_which_others_name_accounts() {
+        let base: Url = "https://own.example:8443/".parse().expect("a URL");
+        let address = Address::configured(Some(&base));
+        assert_eq!(address.own_host(), Some("own.example:8443"));
+        assert_eq!(address.url("/@ann"), "https://own.example:8443/@ann");
+        assert_eq!(Address::configured(None).own_host(), None);
+    }
 }

@@ -15,13 +15,14 @@ mod trusted_proxies;
 mod undeclared_proxy;
 
 pub use accept::accept;
+pub use address::Address;
 pub use error::{ApiError, Problem};
 pub use metrics_text::rendered;
 pub use serve::{Limits, serve};
 pub use trusted_proxies::{TrustedProxies, TrustedProxiesError};
 pub use undeclared_proxy::refuse_undeclared_proxies;
 
-pub(crate) use address::{Address, OwnOrigin};
+pub(crate) use address::OwnOrigin;
 pub(crate) use client_address::{ClientAddress, ConnectionEnds};
 pub(crate) use error::{ApiResult, JsonResult, StoreFailure};
 pub(crate) use params::Params;

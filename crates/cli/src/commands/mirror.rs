@@ -60,6 +60,7 @@ impl Mirror {
         let at_ms = self.for_ms.map(|for_ms| now_ms().saturating_add(for_ms));
         let http = config.http(false)?;
         let add = self.source.add_source(config)?;
+        let address = config.address()?;
         let data_dir = DataDir::new(&config.store)?;
         let mut stop = stop::on_signal()?;
         // A closed terminal or a reload does not end it.
@@ -93,6 +94,7 @@ impl Mirror {
         let host = Host {
             process: Some(ProcessStatus::started("mirror")),
             store_disk,
+            address,
             ..Host::of(&store)
         };
         let listening = Listening::start(&data_dir.socket(), host)

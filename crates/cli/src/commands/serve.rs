@@ -9,6 +9,7 @@ use clap::Args;
 use driftline_api::{
     auth::{Authorization, OperatorToken},
     people::{People, SignUp, SignUpMode},
+    transport::Address,
 };
 use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
@@ -32,9 +33,7 @@ use crate::{
     options::mail_options,
     output,
     reloading::Reloading,
-    serving::{
-        MAX_SHARE, check_share, node_lost, own_instance, proxies, public_base, record_metrics,
-    },
+    serving::{MAX_SHARE, check_share, node_lost, own_instance, proxies, record_metrics},
     socket::Listening,
     stop,
 };
@@ -104,12 +103,7 @@ impl Serve {
             listen::address(text, listen::DEFAULT)
         })?;
         let upstreams = config.http(self.allow_private)?;
-        let public_base = config
-            .server
-            .public_url
-            .as_deref()
-            .map(public_base)
-            .transpose()?;
+        let public_base = config.public_base()?;
         let proxies = proxies(&config.server)?;
         let token = self.token(config)?;
         if !address.ip().is_loopback() {
@@ -151,7 +145,6 @@ impl Serve {
         }
         let http = HttpOptions {
             metrics,
-            public_base,
             proxies: proxies.clone(),
             own: own_instance(&config.server)?,
             authorization: Authorization::Operator(token),
@@ -160,6 +153,7 @@ impl Serve {
         };
         let run = async {
             let daemon = start(config, share, &data_dir, &store, upstreams, stop.clone()).await?;
+            let daemon = daemon.with_public_base(public_base);
             let served = match Listening::start(&data_dir.socket(), daemon.host()) {
                 Ok(socket) => {
                     let announced = announce(&listener, json);
@@ -226,7 +220,8 @@ async fn people(
     );
     tokio::spawn(fresh);
     tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop.clone()));
-    tokio::spawn(bells::keep_ringing(store.clone(), stop));
+    let address = Address::configured(public_base);
+    tokio::spawn(bells::keep_ringing(store.clone(), address, stop));
     people.sign_up = SignUp {
         mode: config.accounts.sign_up,
         without_mail: false,

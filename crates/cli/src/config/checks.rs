@@ -25,11 +25,7 @@ pub fn of_every_command(config: &Config) -> Vec<String> {
             .map(|_| ())
             .map_err(|error| named(config, &path, &error)),
     };
-    let public_url = server
-        .public_url
-        .as_deref()
-        .map(serving::public_base)
-        .transpose();
+    let public_url = config.public_base();
     let pool = StoreSection {
         database_pool: config.store.database_pool,
         ..StoreSection::default()

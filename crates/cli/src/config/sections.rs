@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use driftline_api::people::SignUpMode;
+use driftline_api::{people::SignUpMode, transport::Address};
 use driftline_core::{social::AccountName, timeline::Settings};
 use driftline_mirror::{Policies, Secrets, UpstreamAccess, quotas::Quotas};
 use driftline_net::{Http, Options};
@@ -10,6 +10,7 @@ use driftline_server::{admin::DEFAULT_SOURCES_PER_ACCOUNT, server_keys::KEY_FILE
 use driftline_store::{Store, refresh::Claims};
 use secrecy::SecretString;
 use serde::Deserialize;
+use url::Url;
 
 use crate::{
     duration::{HumanMs, duration_or},
@@ -18,7 +19,7 @@ use crate::{
     options::log_format::LogFormat,
     origins::Origins,
     refresh_section::RefreshSection,
-    size,
+    serving, size,
     source_settings::SourceSettings,
 };
 
@@ -294,6 +295,23 @@ impl Config {
     /// How many sources of its own an account may have.
     pub fn sources_per_account(&self) -> u32 {
         self.accounts.sources.unwrap_or(DEFAULT_SOURCES_PER_ACCOUNT)
+    }
+
+    /// The configured `public_url`.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if it is not a URL of HTTP.
+    pub fn public_base(&self) -> Result<Option<Url>, CliError> {
+        let text = self.server.public_url.as_deref();
+        text.map(serving::public_base).transpose()
+    }
+
+    /// The address of the server.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] if `public_url` is not a URL of HTTP.
+    pub fn address(&self) -> Result<Address, CliError> {
+        Ok(Address::configured(self.public_base()?.as_ref()))
     }
 
     /// The settings that new sources begin with.

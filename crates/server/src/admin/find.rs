@@ -7,7 +7,7 @@ use driftline_core::{
     predicate::{Condition, NameContext, Predicate, SourceName, Term, Tree, Usage},
     social::AccountName,
 };
-use driftline_mastodon::StatedFacts;
+use driftline_mastodon::{StatedFacts, viewer};
 use driftline_runtime::{CommandError, IndexBacklog, now_ms};
 use driftline_store::{
     InstanceId, LocalId, StoreError, instance, search,
@@ -160,7 +160,7 @@ pub(super) async fn prepared(
         );
         predicate = Predicate::new(both, predicate.folding()).map_err(CommandError::usage)?;
     }
-    Search::new(predicate).map_err(CommandError::usage)
+    Search::new(predicate, &host.address).map_err(CommandError::usage)
 }
 
 fn shown(
@@ -169,6 +169,8 @@ fn shown(
 ) -> Result<FoundPost, CommandError> {
     let instance = origins.get(&post.instance).cloned().unwrap_or_default();
     let stated = StatedFacts::read(&post.raw, &instance);
+    // Earlier versions stored parts that concern the account whose token read the post.
+    let status = viewer::without(post.raw.clone());
     Ok(FoundPost {
         id: post.id,
         uri: post.uri.clone(),
@@ -177,7 +179,7 @@ fn shown(
         created_at_ms: post.created_at_ms,
         visibility: post.visibility,
         text: stated.entries.join("\n\n"),
-        status: RawValue::from_string(post.raw.clone()).map_err(CommandError::failed)?,
+        status: RawValue::from_string(status).map_err(CommandError::failed)?,
         instance,
     })
 }

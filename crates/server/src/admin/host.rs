@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use driftline_api::{auth::CallerCache, feed::Feed};
+use driftline_api::{auth::CallerCache, feed::Feed, transport::Address};
 use driftline_core::social::AccountName;
 use driftline_id_service::Issuer;
 use driftline_mirror::{Pollers, UpstreamAccess, refresh::Refreshers};
@@ -32,6 +32,8 @@ pub struct Host {
     pub process: Option<ProcessStatus>,
     /// How many sources of its own an account may have.
     pub sources_per_account: u32,
+    /// The address of this server.
+    pub address: Address,
     /// As whom commands are executed: what this viewer may not see is left out.
     pub viewer: Viewer,
     /// The account's name, if that is one.
@@ -52,6 +54,7 @@ impl Host {
             ids: None,
             process: None,
             sources_per_account: DEFAULT_SOURCES_PER_ACCOUNT,
+            address: Address::local(),
             viewer: Viewer::Operator,
             account: None,
         }

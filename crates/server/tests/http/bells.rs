@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use driftline_api::transport::Address;
 use driftline_core::names::audience::Audience;
 use driftline_server::bells::{self, Bells};
 use driftline_sim::Status;
@@ -43,7 +44,10 @@ async fn each_post_of_an_author_rings_where_it_may_be_read() {
     for person in [&ann, &bob] {
         follow(person, "drifter2@sim.example").await;
     }
-    Bells::new(world.store.clone()).ring_all().await.unwrap();
+    Bells::new(world.store.clone(), Address::local())
+        .ring_all()
+        .await
+        .unwrap();
     assert!(ann.page(ALL).await.is_empty());
     // A post, a boost, a reply to somebody else, and one to the author.
     let boost = Status {
@@ -66,7 +70,10 @@ async fn each_post_of_an_author_rings_where_it_may_be_read() {
     show(&world, &hidden, Audience::Private).await;
     hidden.poll(&[status(27)]).await;
     for _ in 0..2 {
-        Bells::new(world.store.clone()).ring_all().await.unwrap();
+        Bells::new(world.store.clone(), Address::local())
+            .ring_all()
+            .await
+            .unwrap();
     }
     let told = ann.page(ALL).await;
     assert_eq!(posts(&told), ["22", "7"]);
@@ -123,7 +130,11 @@ async fn a_turn_of_the_job_rings_in_streams_and_leaves_hidden_sources_out() {
     private.poll(&[status(7)]).await;
     feed.poll(&[status(12)]).await;
     let (stop, stopped) = watch::channel(false);
-    let ringing = tokio::spawn(bells::keep_ringing(world.store.clone(), stopped));
+    let ringing = tokio::spawn(bells::keep_ringing(
+        world.store.clone(),
+        Address::local(),
+        stopped,
+    ));
     let told = tokio::time::timeout(Duration::from_secs(60), socket.told()).await;
     let (stream, event, told) = told.unwrap();
     assert_eq!(

@@ -1,13 +1,30 @@
 //! Accounts of this server that other servers show.
 
-use driftline_core::{names::acct::AcctKey, post::Post};
+use driftline_api::transport::Address;
+use driftline_core::{
+    feed::ChangeKinds,
+    names::{acct::AcctKey, audience::Audience},
+    post::Post,
+    social::AccountName,
+};
 use driftline_mastodon::read_status;
+use driftline_server::{
+    admin::{FindPosts, Host, ReadFeed, Request},
+    bells::Bells,
+};
+use driftline_store::{
+    AccountId, StoreError, Tx,
+    social::{
+        mute,
+        relation::{self, FollowOptions},
+    },
+};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json, value::to_raw_value};
 
 use crate::{
     people::{Person, people_world},
-    world::{World, id, status, with_token},
+    world::{START_MS, World, id, show, status, with_token},
 };
 
 /// An account as another server shows it.
@@ -191,6 +208,187 @@ async fn who_mutes_an_own_account_is_not_shown_its_copies() {
         assert_eq!(bob.page(path).await, [""; 0], "{path}");
         assert_eq!(ann.page(path).await.len(), 1, "{path}");
     }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn commands_and_lists_that_notify_hide_copies_as_pages_do() {
+    const NOTIFICATIONS: &str = "/api/v1/notifications";
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let mut feed = world.feed("news").await;
+    feed.poll(&[status(1)]).await;
+    let people = [
+        (Person::new(&world, "ben").await, "ben", Some("mute")),
+        (Person::new(&world, "cat").await, "cat", Some("block")),
+        (Person::new(&world, "dan").await, "dan", None),
+    ];
+    for (person, _, action) in &people {
+        let list = json!({ "title": "Posts", "predicate": "post", "notify": true });
+        person.post_json("/api/v1/lists", &list).await;
+        if let Some(action) = action {
+            let path = format!("/api/v1/accounts/{}/{action}", ann.id);
+            person.post(&path).await;
+        }
+    }
+    let address = Address::public(&"https://own.example".parse().unwrap());
+    let host = Host {
+        address: address.clone(),
+        ..Host::of(&world.store)
+    };
+    let changes = |after: Option<String>| ReadFeed {
+        sources: Vec::new(),
+        after,
+        events: ChangeKinds::NEW,
+        history: false,
+        tombstones: false,
+        matching: Some("post".to_owned()),
+        limit: 9,
+        wait_ms: 0,
+    };
+    let before = changes(None).execute(&host).await.unwrap().position;
+    feed.poll_posts(vec![by(2, lie("ann@own.example"), json!({}))])
+        .await;
+    let mut bells = Bells::new(world.store.clone(), address);
+    bells.ring_all().await.unwrap();
+    for (person, name, action) in people {
+        let is_shown = action.is_none();
+        let found = person.page("/api/driftline/v1/find?q=post").await;
+        assert_eq!(found.len(), 1 + usize::from(is_shown), "{name}");
+        let name = AccountName::new(name).unwrap();
+        let host = host.clone().acting_as(Some(&name)).await.unwrap();
+        let find = FindPosts {
+            query: "post".to_owned(),
+            source: None,
+            below: None,
+            above: None,
+            limit: 9,
+            only_count: false,
+        };
+        let found = find.execute(&host).await.unwrap();
+        assert_eq!(found.posts.len(), 1 + usize::from(is_shown), "{name}");
+        let page = changes(Some(before.clone())).execute(&host).await.unwrap();
+        let matches: Vec<bool> = page.events.iter().map(|line| line.is_match).collect();
+        assert_eq!(matches, [is_shown], "{name}");
+        // A notification that was written would be shown at the latest after this.
+        if let Some(action) = action {
+            let path = format!("/api/v1/accounts/{}/un{action}", ann.id);
+            person.post(&path).await;
+        }
+        let notified = person.page(NOTIFICATIONS).await;
+        assert_eq!(notified.len(), usize::from(is_shown), "{name}");
+    }
+    world.close().await;
+}
+
+/// The relationships of a person to two accounts, without the IDs.
+async fn relationships(person: &Person, ids: [&str; 2]) -> [Value; 2] {
+    let [first, second] = ids;
+    let path = format!("/api/v1/accounts/relationships?id[]={first}&id[]={second}");
+    let found: [Value; 2] = person.page(&path).await.try_into().unwrap();
+    let mut named = ids.into_iter();
+    found.map(|mut relationship| {
+        assert_eq!(relationship["id"].take(), json!(named.next()));
+        relationship
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_done_to_a_copy_is_done_to_the_account() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    for (action, member, is_set) in [
+        ("follow", "following", true),
+        ("unfollow", "following", false),
+        ("mute", "muting", true),
+        ("unmute", "muting", false),
+        ("block", "blocking", true),
+        ("unblock", "blocking", false),
+    ] {
+        let path = format!("/api/v1/accounts/{copy}/{action}");
+        let mut answer = bob.post(&path).await;
+        assert_eq!(answer["id"].take(), json!(copy), "{action}");
+        assert_eq!(answer[member], json!(is_set), "{action}");
+        let [of_own, of_copy] = relationships(&bob, [&own, &copy]).await;
+        assert_eq!(of_own, answer, "{action}");
+        assert_eq!(of_copy, answer, "{action}");
+    }
+    bob.post(&format!("/api/v1/accounts/{copy}/follow")).await;
+    let list = bob
+        .post_json("/api/v1/lists", &json!({ "title": "L" }))
+        .await;
+    let path = format!("/api/v1/lists/{}/accounts", list["id"].as_str().unwrap());
+    let members = json!({ "account_ids": [copy] });
+    bob.post_json(&path, &members).await;
+    for named in [&own, &copy] {
+        let path = format!("/api/v1/accounts/{named}");
+        let followers = ann.page(&format!("{path}/followers")).await;
+        let names: Vec<&Value> = followers.iter().map(|person| &person["acct"]).collect();
+        assert_eq!(names, ["bob"]);
+        assert_eq!(bob.page(&format!("{path}/lists")).await.len(), 1);
+    }
+    bob.ok(Method::DELETE, &path, &members).await;
+    assert_eq!(bob.page(&path).await, [""; 0]);
+    // The copy of one's own account is oneself.
+    let path = format!("/api/v1/accounts/{copy}/mute");
+    let (status, _) = ann.send(Method::POST, &path, &Value::Null).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_relation_to_a_copy_ends_with_the_one_to_the_account() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let (account, other) = (bob.id, AccountId::new(copy_id("ann")));
+    let relate = move |tx: &mut Tx<'_>| {
+        let options = FollowOptions::default();
+        relation::follow(tx, account, other, options, START_MS)?.unwrap();
+        mute::set(tx, account, other, true, None, START_MS)?;
+        Ok::<_, StoreError>(())
+    };
+    let root = relation::root(account, other);
+    world.store.write(root, relate).await.unwrap();
+    for (action, member) in [("unfollow", "following"), ("unmute", "muting")] {
+        for relationship in relationships(&bob, [&own, &copy]).await {
+            assert_eq!(relationship[member], json!(true), "{action}");
+        }
+        let path = format!("/api/v1/accounts/{own}/{action}");
+        assert_eq!(bob.post(&path).await[member], json!(false), "{action}");
+        for relationship in relationships(&bob, [&own, &copy]).await {
+            assert_eq!(relationship[member], json!(false), "{action}");
+        }
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_learns_by_relations_of_a_copy_that_others_read() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    show(&world, &feed, Audience::Private).await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    bob.post(&format!("/api/v1/accounts/{own}/follow")).await;
+    let [of_own, of_copy] = relationships(&bob, [&own, &copy]).await;
+    assert_eq!(of_own["following"], json!(true));
+    assert_eq!(of_copy["following"], json!(false));
+    let path = format!("/api/v1/accounts/{copy}/unfollow");
+    let (status, _) = bob.send(Method::POST, &path, &Value::Null).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
     world.close().await;
 }
 

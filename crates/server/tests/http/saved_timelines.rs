@@ -1,5 +1,6 @@
 //! Lists whose posts a predicate selects.
 
+use driftline_api::transport::Address;
 use driftline_core::{names::audience::Audience, social::AccountState};
 use driftline_server::bells::Bells;
 use driftline_store::{Root, StoreError, edited_post};
@@ -170,7 +171,10 @@ async fn a_predicate_of_a_newer_version_pauses_its_list_alone() {
     );
     // Notifications and the feed pause.
     feed.poll_posts(quakes([1])).await;
-    Bells::new(world.store.clone()).ring_all().await.unwrap();
+    Bells::new(world.store.clone(), Address::local())
+        .ring_all()
+        .await
+        .unwrap();
     assert!(ann.page("/api/v1/notifications").await.is_empty());
     assert_eq!(world.answer(address).await.status(), StatusCode::NOT_FOUND);
     // Another title keeps the predicate, and accounts are refused as before.
@@ -306,7 +310,7 @@ async fn an_edit_brings_a_post_into_a_saved_timeline() {
         &format!("?stream=list&list=ID&access_token={}", ann.token),
     );
     let mut socket = Socket::open(&world, &query, None).await.unwrap();
-    let mut bells = Bells::new(world.store.clone());
+    let mut bells = Bells::new(world.store.clone(), Address::local());
     let edited = |html: &str, hour: u8| {
         let mut status = written(2, html);
         status["edited_at"] = json!(format!("2026-02-03T{hour:02}:00:00.000Z"));
@@ -553,7 +557,12 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     let list = save(&ann, "地震").await;
     assert_eq!(list["notify"], false);
     let path = path_of(&list, "/api/v1/lists/ID");
-    let ring = async || Bells::new(world.store.clone()).ring_all().await.unwrap();
+    let ring = async || {
+        Bells::new(world.store.clone(), Address::local())
+            .ring_all()
+            .await
+            .unwrap()
+    };
     feed.poll_posts(quakes([3])).await;
     ring().await;
     assert!(ann.page(ALL).await.is_empty());
@@ -632,7 +641,7 @@ async fn a_list_notifies_of_many_posts_at_once() {
     let mut feed = world.feed("public").await;
     let body = json!({ "title": "Quakes", "predicate": "地震", "notify": true });
     ann.post_json("/api/v1/lists", &body).await;
-    let mut bells = Bells::new(world.store.clone());
+    let mut bells = Bells::new(world.store.clone(), Address::local());
     for first in [1, 61, 121] {
         feed.poll_posts(quakes(first..first + 60)).await;
     }

@@ -28,7 +28,8 @@ pub fn nicknames(
     let found = tx.query(
         &format!(
             "select distinct acct_id, display_name from account_profile
-             where acct_id {{in $4}} and {SHOWN}"
+             where acct_id {{in $4}} and source_id {{in $1}} and instance_id {{in $2}}
+                 and (source_id {{in $3}} or {IS_OF_SOURCE})"
         ),
         &[
             &sources,
@@ -59,14 +60,20 @@ pub(super) fn names_with(
         1 => "",
         _ => "group by instance_id, source_id, account_id having count(*) >= $5",
     };
+    // Hits that stand for no shown name, or for one name several times, count for the limit, too: they
+    // may have taken the places of names that are shown.
     let found = tx.query(
         &format!(
-            "select display_name, acct_id from account_profile
-             where (instance_id, source_id, account_id) in (
+            "with hits as materialized (
                  select instance_id, source_id, account_id from nickname_term
                  where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}} and $5 > 0
-                 {grouped} limit $6)
-             and {SHOWN}"
+                 {grouped} limit $6
+             )
+             select display_name, acct_id, hit_count,
+                 (source_id {{in $3}} or {IS_OF_SOURCE}) as is_shown
+             from account_profile cross join (select count(*) as hit_count from hits) as counted
+             where instance_id {{in $2}} and (instance_id, source_id, account_id) in (
+                 select instance_id, source_id, account_id from hits)"
         ),
         &[
             &sources,
@@ -76,9 +83,14 @@ pub(super) fn names_with(
             &(least as i64),
             &(MAX_NAMES + 1),
         ],
-        |row| Ok((row.text("display_name")?, row.i64("acct_id")?)),
+        |row| {
+            let name = (row.text("display_name")?, row.i64("acct_id")?);
+            let name = row.bool("is_shown")?.then_some(name);
+            Ok((row.i64("hit_count")?, name))
+        },
     )?;
-    Ok((found.len() as i64 <= MAX_NAMES).then_some(found))
+    let is_whole = found.iter().all(|(hits, _)| *hits <= MAX_NAMES);
+    Ok(is_whole.then(|| found.into_iter().filter_map(|(_, name)| name).collect()))
 }
 
 /// The sources that a viewer may read, their instances, and those that are trusted about accounts of
@@ -95,9 +107,8 @@ fn columns(readable: &ReadableSources) -> [Column<'static>; 3] {
     ]
 }
 
-/// True for a profile that the viewer may read.
-const SHOWN: &str = "source_id {in $1} and instance_id {in $2}
-    and (source_id {in $3} or acct not like '%@%')";
+/// True for a profile of an account of its source's own server.
+const IS_OF_SOURCE: &str = "acct not like '%@%'";
 
-/// The number of names that a search reads for a word. With more, the word is not looked up in names.
+/// The number of hits that a search reads for a word. With more, the word is not looked up in names.
 const MAX_NAMES: i64 = 10_000;

@@ -20,7 +20,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     account_entities::{Entities, entities, entity},
     ids_query::{IdsParams, IdsQuery},
-    linked_accounts::is_own,
+    linked_accounts::{AccountIds, is_own},
     related_accounts::relation_page,
 };
 use crate::{
@@ -31,10 +31,10 @@ use crate::{
     mastodon::{
         entities::{Account, Status, Tag},
         page::Page,
-        page_query::{AccountPageParams, AccountPageQuery, PageParams, PageQuery},
+        page_query::{AccountPageParams, AccountPageQuery, MediaParams, PageParams, PageQuery},
         timelines::{hidden_posts::HiddenPosts, tags::tag_tree},
     },
-    transport::{ApiResult, JsonResult, PathId, Problem},
+    transport::{Address, ApiResult, JsonResult, PathId, Problem},
 };
 
 /// The routes.
@@ -76,7 +76,7 @@ pub(crate) async fn several(
 
 /// What an account wrote, as far as the caller may read it.
 #[utoipa::path(
-    get, path = "/api/v1/accounts/{id}/statuses", tag = "accounts", params(("id" = AccountIdText, Path), StatusParams, PageParams),
+    get, path = "/api/v1/accounts/{id}/statuses", tag = "accounts", params(("id" = AccountIdText, Path), StatusParams, PageParams, MediaParams),
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 404, body = Problem)),
 )]
@@ -92,7 +92,7 @@ async fn statuses(
     if query.is_set("pinned") || is_own(&account, &reader.address) {
         return Ok(Page::empty().answer(&query));
     }
-    let search = search_for(&query).map_err(|error| bad_query(&error))?;
+    let search = search_for(&query, &reader.address).map_err(|error| bad_query(&error))?;
     let search = Arc::new((search, query.is_set("exclude_replies")));
     let read = move |tx: &mut Tx<'_>, range: &Range| {
         let (search, without_replies) = &*search;
@@ -124,7 +124,7 @@ struct StatusParams {
 }
 
 /// A search for the posts that are asked for; `None` for all of an account's.
-fn search_for(query: &PageQuery) -> Result<Option<Search>, SearchError> {
+fn search_for(query: &PageQuery, address: &Address) -> Result<Option<Search>, SearchError> {
     let term = |condition| Tree::atom(Term::Condition(condition));
     let media = query
         .only_media
@@ -133,7 +133,7 @@ fn search_for(query: &PageQuery) -> Result<Option<Search>, SearchError> {
     let is_set = query.is_set("exclude_reblogs");
     let originals = is_set.then(|| term(Condition::Is(PostTrait::Boost)).negated());
     let tree = Connective::And.join_all([media, tag, originals].into_iter().flatten());
-    tree.map(Search::for_tree).transpose()
+    tree.map(|tree| Search::for_tree(tree, address)).transpose()
 }
 
 /// Which posts of an account are asked for.
@@ -196,6 +196,7 @@ async fn related(
     query: AccountPageQuery,
 ) -> ApiResult {
     entity(context, id).await?;
+    let id = AccountIds::find(context, id).await?.shown;
     match local_account_id(id) {
         Some(id) => relation_page(context, id, direction, Relation::Following, query).await,
         None => Ok(query.0.answer(&Entities::new(), None)),

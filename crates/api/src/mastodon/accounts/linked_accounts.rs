@@ -9,13 +9,18 @@ use std::collections::{HashMap, HashSet};
 use driftline_core::{api::Api, names::acct::AcctKey, social::AccountName};
 use driftline_mastodon::{AccountForm, Copier, RawObject, Template};
 use driftline_store::{
-    AccountId, StoreError, Tx, account_id, social::local_account, timeline::Viewer,
+    AccountId, LocalAccountId, StoreError, Tx, account, account_id, local_account_id,
+    social::local_account, timeline::Viewer,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
 
-use super::account_entities::{AccountEntities, MISSING};
-use crate::{mastodon::answer, transport::Address};
+use super::account_entities::{AccountEntities, MISSING, known_accounts};
+use crate::{
+    auth::RequestContext,
+    mastodon::answer,
+    transport::{Address, ApiResult},
+};
 
 /// The accounts of this server that an answer shows because other servers do.
 #[derive(Debug, Default)]
@@ -92,6 +97,120 @@ impl LinkedAccounts {
     pub(crate) fn shown_id(&self, id: u64) -> u64 {
         self.ids.get(&id).copied().unwrap_or(id)
     }
+}
+
+/// The IDs by which clients and relations may name one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct AccountIds {
+    /// The ID by which a client names the account, and finds it in an answer.
+    pub(crate) named: AccountId,
+    /// The ID under which the account is shown. What is done to the account is done to this one.
+    pub(crate) shown: AccountId,
+    /// The ID of the account's copies, if it is an account of this server that others can name.
+    /// Relations from before `public_url` was set, or before there was such an account, have it.
+    pub(crate) copy: Option<AccountId>,
+}
+
+impl AccountIds {
+    /// The IDs of an account that a client names by one of them.
+    ///
+    /// # Errors
+    /// [`ApiError`](crate::transport::ApiError) if the store fails.
+    pub(crate) async fn find(context: &RequestContext, named: AccountId) -> ApiResult<Self> {
+        let found = Self::find_all(context, vec![named]).await?.pop();
+        Ok(found.unwrap_or_else(|| Self::sole(named)))
+    }
+
+    /// [`AccountIds::load`] for the caller.
+    ///
+    /// # Errors
+    /// [`ApiError`](crate::transport::ApiError) if the store fails.
+    pub(crate) async fn find_all(
+        context: &RequestContext,
+        named: Vec<AccountId>,
+    ) -> ApiResult<Vec<Self>> {
+        let (viewer, address) = (context.viewer, context.address.clone());
+        let read = context.read(move |tx| Self::load(tx, &named, viewer, &address));
+        read.await
+    }
+
+    /// The IDs of the accounts that a client names by these, in the same order. A copy that the
+    /// viewer may not know of is not resolved, so that nobody can ask whether it is stored.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
+    pub(crate) fn load(
+        tx: &mut Tx<'_>,
+        named: &[AccountId],
+        viewer: Viewer,
+        address: &Address,
+    ) -> Result<Vec<Self>, StoreError> {
+        let mut found: HashMap<AccountId, Self> = HashMap::new();
+        if address.own_host().is_some() && viewer != Viewer::Anonymous {
+            let local: Vec<LocalAccountId> = named
+                .iter()
+                .filter_map(|id| local_account_id(*id))
+                .collect();
+            let mut accounts = match local.is_empty() {
+                true => Vec::new(),
+                false => local_account::by_ids(tx, &local)?,
+            };
+            let copies = own_copies(tx, named, viewer, address)?;
+            accounts.extend(local_account::by_names(tx, &copies)?);
+            for account in accounts {
+                let ids = Self {
+                    copy: copy_id(&account.name, address),
+                    ..Self::sole(account_id(account.id))
+                };
+                found.extend(ids.all().map(|id| (id, ids)));
+            }
+        }
+        let ids = named.iter().map(|id| Self {
+            named: *id,
+            ..found.get(id).copied().unwrap_or_else(|| Self::sole(*id))
+        });
+        Ok(ids.collect())
+    }
+
+    /// The shown ID and, if there is one, the copies'.
+    pub(crate) fn all(self) -> impl Iterator<Item = AccountId> {
+        [self.shown].into_iter().chain(self.copy)
+    }
+
+    fn sole(id: AccountId) -> Self {
+        Self {
+            named: id,
+            shown: id,
+            copy: None,
+        }
+    }
+}
+
+/// The names that copies among these accounts have at this server, as far as the viewer may know of
+/// the copies.
+fn own_copies(
+    tx: &mut Tx<'_>,
+    ids: &[AccountId],
+    viewer: Viewer,
+    address: &Address,
+) -> Result<Vec<AccountName>, StoreError> {
+    let others = ids.iter().filter(|id| local_account_id(**id).is_none());
+    let others: Vec<AccountId> = others.copied().collect();
+    let mut copies: HashMap<AccountId, AccountName> = HashMap::new();
+    for (id, (_, acct)) in account::names(tx, &others)? {
+        let name = acct.split('@').next().unwrap_or_default();
+        let name = AccountName::new(name).ok();
+        if let Some(name) = name.filter(|name| copy_id(name, address) == Some(id)) {
+            copies.insert(id, name);
+        }
+    }
+    if copies.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<AccountId> = copies.keys().copied().collect();
+    let known = known_accounts(tx, &ids, viewer)?;
+    copies.retain(|id, _| known.contains(id));
+    Ok(copies.into_values().collect())
 }
 
 /// The ID of copies of an account of this server; `None` if other servers know no host of it.

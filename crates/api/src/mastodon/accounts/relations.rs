@@ -22,6 +22,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     account_entities::{AccountEntities, entity},
     ids_query::{IdsParams, IdsQuery},
+    linked_accounts::AccountIds,
     related_accounts::relation_page,
 };
 use crate::{
@@ -57,7 +58,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// How the account stands to others.
 ///
-/// In the order of the IDs; accounts that are not there are related to nobody.
+/// In the order of the IDs, and under the same IDs; accounts that are not there are related to nobody.
 #[utoipa::path(
     get, path = "/api/v1/accounts/relationships", tag = "accounts", params(IdsParams),
     security(("account" = ["read:follows"])),
@@ -67,8 +68,11 @@ async fn relationships(
     caller: LoggedIn<needs::ReadFollows>,
     IdsQuery(ids): IdsQuery,
 ) -> JsonResult<Vec<Value>> {
-    let now_ms = caller.now_ms();
-    let read = caller.read(move |tx, account| all_relationships(tx, account, &ids, now_ms));
+    let (viewer, now_ms, address) = (caller.viewer, caller.now_ms(), caller.address.clone());
+    let read = caller.read(move |tx, account| {
+        let others = AccountIds::load(tx, &ids, viewer, &address)?;
+        all_relationships(tx, account, &others, now_ms)
+    });
     read.await.map(Json)
 }
 
@@ -91,7 +95,7 @@ async fn familiar_followers(
 fn own_relationship(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    other: AccountId,
+    other: AccountIds,
     now_ms: i64,
 ) -> Result<Value, StoreError> {
     let mut all = all_relationships(tx, account, &[other], now_ms)?;
@@ -101,21 +105,29 @@ fn own_relationship(
 fn all_relationships(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    ids: &[AccountId],
+    others: &[AccountIds],
     now_ms: i64,
 ) -> Result<Vec<Value>, StoreError> {
-    let rows = relation::to(tx, account, ids)?.into_iter();
+    let ids: Vec<AccountId> = others.iter().flat_map(|ids| ids.all()).collect();
+    let rows = relation::to(tx, account, &ids)?.into_iter();
     let rows: HashMap<AccountId, RelationRow> = rows.map(|row| (row.other, row)).collect();
-    let mutes = mute::of(tx, account, ids, now_ms)?.into_iter();
+    let mutes = mute::of(tx, account, &ids, now_ms)?.into_iter();
     let mutes: HashMap<AccountId, Mute> = mutes.map(|mute| (mute.other, mute)).collect();
-    let of = |id: &AccountId| relationship(*id, rows.get(id), mutes.get(id));
-    Ok(ids.iter().map(of).collect())
+    let related = others.iter().map(|ids| {
+        let rows: Vec<&RelationRow> = ids.all().filter_map(|id| rows.get(&id)).collect();
+        let mute = ids.all().find_map(|id| mutes.get(&id));
+        relationship(ids.named, &rows, mute)
+    });
+    Ok(related.collect())
 }
 
-/// The entity `Relationship`. It does not tell whether the other one blocks.
-fn relationship(id: AccountId, row: Option<&RelationRow>, mute: Option<&Mute>) -> Value {
+/// The entity `Relationship`, from the rows of the account and of its copies. It does not tell whether
+/// the other one blocks.
+fn relationship(id: AccountId, rows: &[&RelationRow], mute: Option<&Mute>) -> Value {
+    let mut acting = rows.iter();
+    let row = acting.find(|row| row.pair.outgoing != Relation::None);
     let out = |relation| row.is_some_and(|row| row.pair.outgoing == relation);
-    let back = |relation| row.is_some_and(|row| row.pair.incoming == relation);
+    let back = |relation| rows.iter().any(|row| row.pair.incoming == relation);
     let follows = out(Relation::Following);
     json!({
         "id": id.to_string(),
@@ -162,10 +174,10 @@ async fn follow(
         show_boosts: boolean(follow.reblogs.as_ref()),
         notify: boolean(follow.notify.as_ref()),
     };
-    let (account, other) = (caller.account.id, AccountId::new(id));
-    let root = relation::root(account, other);
-    act(&caller, other, root, move |tx, now_ms| {
-        relation::follow(tx, account, other, options, now_ms)
+    let account = caller.account.id;
+    let root = move |other| relation::root(account, other);
+    act(&caller, id, root, move |tx, other, now_ms| {
+        relation::follow(tx, account, other.shown, options, now_ms)
     })
     .await
 }
@@ -234,10 +246,16 @@ async fn reject(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> Js
 }
 
 async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonResult<Value> {
-    let (account, other) = (caller.account.id, AccountId::new(id));
-    let root = relation::root(account, other);
-    act(caller, other, root, move |tx, now_ms| {
-        relation::change(tx, account, other, change, now_ms)
+    let account = caller.account.id;
+    let root = move |other| relation::root(account, other);
+    let ends = matches!(change, RelationMove::Unfollow | RelationMove::Unblock);
+    act(caller, id, root, move |tx, other, now_ms| {
+        let changed = relation::change(tx, account, other.shown, change, now_ms)?;
+        // An earlier relation to the copy ends along with it.
+        if let (Ok(_), Some(copy), true) = (&changed, other.copy, ends) {
+            return relation::change(tx, account, copy, change, now_ms);
+        }
+        Ok(changed)
     })
     .await
 }
@@ -245,13 +263,18 @@ async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonR
 /// Changes how the account stands to another one that it knows, and answers how the two stand after it.
 async fn act<S, T>(
     caller: &LoggedIn<S>,
-    other: AccountId,
-    root: Root,
-    act: impl Fn(&mut Tx<'_>, i64) -> Result<Result<T, ChangeRefused>, StoreError> + Send + 'static,
+    id: u64,
+    root: impl FnOnce(AccountId) -> Root,
+    act: impl Fn(&mut Tx<'_>, AccountIds, i64) -> Result<Result<T, ChangeRefused>, StoreError>
+    + Send
+    + 'static,
 ) -> JsonResult<Value> {
-    entity(caller, other).await?;
+    let named = AccountId::new(id);
+    entity(caller, named).await?;
+    let other = AccountIds::find(caller, named).await?;
+    let root = root(other.shown);
     let (account, now_ms) = (caller.account.id, caller.now_ms());
-    let write = move |tx: &mut Tx<'_>| match act(tx, now_ms)? {
+    let write = move |tx: &mut Tx<'_>| match act(tx, other, now_ms)? {
         Ok(_) => own_relationship(tx, account, other, now_ms).map(Ok),
         Err(refused) => Ok(Err(refused)),
     };
@@ -290,14 +313,14 @@ async fn mute(
     PathId(id): PathId,
     Params(new): Params<NewMute>,
 ) -> JsonResult<Value> {
-    let (account, other) = (caller.account.id, AccountId::new(id));
+    let account = caller.account.id;
     let notifications = boolean(new.notifications.as_ref()).unwrap_or(true);
     let duration_s = number(new.duration.as_ref(), 0, MAX_MUTE_S)?;
     let duration_ms = i64::try_from(duration_s).unwrap_or_default() * 1000;
-    let root = local_account::root(account);
-    act(&caller, other, root, move |tx, now_ms| {
+    let root = move |_| local_account::root(account);
+    act(&caller, id, root, move |tx, other, now_ms| {
         let until_ms = (duration_ms > 0).then_some(now_ms + duration_ms);
-        let is_set = mute::set(tx, account, other, notifications, until_ms, now_ms)?;
+        let is_set = mute::set(tx, account, other.shown, notifications, until_ms, now_ms)?;
         Ok(is_set.then_some(()).ok_or(ChangeRefused::Oneself))
     })
     .await
@@ -310,14 +333,19 @@ async fn mute(
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
 async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> JsonResult<Value> {
-    let (other, now_ms) = (AccountId::new(id), caller.now_ms());
+    let (named, now_ms) = (AccountId::new(id), caller.now_ms());
+    let other = AccountIds::find(&caller, named).await?;
     let write = caller.write(move |tx, account| {
-        let was_muted = mute::remove(tx, account, other)?;
-        Ok((was_muted, own_relationship(tx, account, other, now_ms)?))
+        let mut was_muted = false;
+        for id in other.all() {
+            was_muted |= mute::remove(tx, account, id)?;
+        }
+        let relationship = own_relationship(tx, account, other, now_ms)?;
+        Ok((was_muted, relationship))
     });
     let (was_muted, relationship) = write.await?;
     if !was_muted {
-        entity(&caller, other).await?;
+        entity(&caller, named).await?;
     }
     Ok(Json(relationship))
 }

@@ -294,8 +294,7 @@ fn saved_timeline(
         });
     }
     let predicate = known.settings.predicate;
-    let saved = predicate.and_then(|predicate| SavedTimeline::new(list, predicate).ok());
-    Ok(saved.map(|saved| saved.at(address)))
+    Ok(predicate.and_then(|predicate| SavedTimeline::new(list, predicate, address).ok()))
 }
 
 fn status_message(

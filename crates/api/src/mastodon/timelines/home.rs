@@ -14,7 +14,7 @@ use crate::{
     mastodon::{
         entities::Status,
         page::Page,
-        page_query::{PageParams, PageQuery},
+        page_query::{MediaParams, PageParams, PageQuery},
         view::View,
     },
     transport::ApiResult,
@@ -22,7 +22,7 @@ use crate::{
 
 /// What those write whom the account follows, and what the sources show that it chose.
 #[utoipa::path(
-    get, path = "/api/v1/timelines/home", tag = "timelines", params(PageParams),
+    get, path = "/api/v1/timelines/home", tag = "timelines", params(PageParams, MediaParams),
     security(("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages")))),
 )]

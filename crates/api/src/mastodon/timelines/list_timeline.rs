@@ -27,15 +27,15 @@ use crate::{
     mastodon::{
         entities::Status,
         page::Page,
-        page_query::{PageParams, PageQuery},
+        page_query::{MediaParams, PageParams, PageQuery},
         view::View,
     },
-    transport::{ApiError, ApiResult, PathId, Problem},
+    transport::{Address, ApiError, ApiResult, PathId, Problem},
 };
 
 /// The posts of a list: of its accounts, those that its predicate selects, or those of a source.
 #[utoipa::path(
-    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams),
+    get, path = "/api/v1/timelines/list/{id}", tag = "timelines", params(("id" = ListId, Path), PageParams, MediaParams),
     security(("operator" = []), ("account" = ["read:lists"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem), (status = 404, body = Problem), (status = 422, body = Problem, description = "The predicate of the list cannot be read")),
 )]
@@ -105,12 +105,9 @@ async fn saved(
     range: Range,
     only_media: bool,
 ) -> ApiResult<Page> {
-    let search = saved_timeline(list, predicate, only_media).map_err(ApiError::invalid)?;
-    let posts = search
-        .into_search()
-        .at(&reader.address)
-        .posts(reader, range)
-        .await?;
+    let timeline = saved_timeline(list, predicate, only_media, &reader.address);
+    let search = timeline.map_err(ApiError::invalid)?.into_search();
+    let posts = search.posts(reader, range).await?;
     Page::of_posts(reader, posts).await
 }
 
@@ -118,13 +115,14 @@ fn saved_timeline(
     list: ListKey,
     predicate: Predicate,
     only_media: bool,
+    address: &Address,
 ) -> Result<SavedTimeline, SearchError> {
     if !only_media {
-        return SavedTimeline::new(list, predicate);
+        return SavedTimeline::new(list, predicate, address);
     }
     let media = Tree::atom(Term::Condition(Condition::Has(Attachment::Media)));
     let tree = Connective::And.join(media, predicate.tree().clone());
-    SavedTimeline::new(list, Predicate::new(tree, predicate.folding())?)
+    SavedTimeline::new(list, Predicate::new(tree, predicate.folding())?, address)
 }
 
 fn readable_source(tx: &mut Tx<'_>, id: u64) -> Result<Option<SourceKey>, StoreError> {

@@ -25,7 +25,7 @@ use crate::{
     description::ids::{AccountId as AccountIdText, ListId},
     find,
     mastodon::{
-        accounts::account_entities::entities,
+        accounts::{account_entities::entities, linked_accounts::AccountIds},
         answer::{done, found},
         bodies::{ListAccounts, ListChange, NewList},
         entities::{Account, List as ListEntity},
@@ -250,6 +250,8 @@ async fn add_accounts(
     Params(members): Params<Members>,
 ) -> JsonResult<Value> {
     let (list, now_ms, members) = (LocalId::new(id), caller.now_ms(), members.ids()?);
+    let members = AccountIds::find_all(&caller, members).await?.into_iter();
+    let members: Vec<AccountId> = members.map(|ids| ids.shown).collect();
     let added =
         caller.write(move |tx, account| list_member::add(tx, account, list, &members, now_ms));
     match added.await? {
@@ -272,6 +274,8 @@ async fn remove_accounts(
     Params(members): Params<Members>,
 ) -> JsonResult<Value> {
     let (list, members) = (LocalId::new(id), members.ids()?);
+    let members = AccountIds::find_all(&caller, members).await?.into_iter();
+    let members: Vec<AccountId> = members.flat_map(AccountIds::all).collect();
     let removed = caller.write(move |tx, account| list_member::remove(tx, account, list, &members));
     done(removed.await?)
 }
@@ -286,8 +290,12 @@ async fn with_account(
     caller: LoggedIn<needs::ReadLists>,
     PathId(id): PathId,
 ) -> JsonResult<Vec<List<'static>>> {
+    let member = AccountIds::find(&caller, AccountId::new(id)).await?;
     let lists = caller.read(move |tx, account| {
-        let with = list_member::lists_with(tx, account, AccountId::new(id))?;
+        let mut with = Vec::new();
+        for id in member.all() {
+            with.extend(list_member::lists_with(tx, account, id)?);
+        }
         let mut lists = list::all(tx, account)?;
         lists.retain(|list| with.contains(&list.id));
         Ok(lists)

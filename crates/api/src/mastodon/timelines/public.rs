@@ -11,7 +11,7 @@ use crate::{
     mastodon::{
         entities::Status,
         page::Page,
-        page_query::{PageParams, PageQuery, PublicParams},
+        page_query::{MediaParams, PageParams, PageQuery, PublicParams},
         view::View,
     },
     transport::{ApiResult, Problem},
@@ -19,7 +19,7 @@ use crate::{
 
 /// The public posts of every source that the caller may read, newest first.
 #[utoipa::path(
-    get, path = "/api/v1/timelines/public", tag = "timelines", params(PublicParams, PageParams),
+    get, path = "/api/v1/timelines/public", tag = "timelines", params(PublicParams, PageParams, MediaParams),
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
 )]

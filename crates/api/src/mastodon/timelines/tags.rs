@@ -15,7 +15,7 @@ use crate::{
     mastodon::{
         entities::{Status, Tag},
         page::Page,
-        page_query::{PageParams, PageQuery, PublicParams},
+        page_query::{MediaParams, PageParams, PageQuery, PublicParams},
     },
     transport::{Address, ApiError, ApiResult, JsonResult, PathText, Problem},
 };
@@ -38,7 +38,7 @@ struct TagParams {
 
 /// The public posts with a tag.
 #[utoipa::path(
-    get, path = "/api/v1/timelines/tag/{tag}", tag = "timelines", params(("tag" = String, Path), TagParams, PublicParams, PageParams),
+    get, path = "/api/v1/timelines/tag/{tag}", tag = "timelines", params(("tag" = String, Path), TagParams, PublicParams, PageParams, MediaParams),
     security((), ("account" = ["read:statuses"])),
     responses((status = 200, body = [Status], headers(("Link" = Option<String>, description = "The neighbouring pages"))), (status = 400, body = Problem)),
 )]
@@ -47,7 +47,7 @@ pub(crate) async fn timeline(
     PathText(tag): PathText,
     query: PageQuery,
 ) -> ApiResult {
-    let search = search_for_tags(&tag, &query)?.at(&reader.address);
+    let search = search_for_tags(&tag, &query, &reader.address)?;
     if query.local {
         return Ok(Page::empty().answer(&query));
     }
@@ -92,21 +92,17 @@ pub(crate) async fn has_posts(context: &RequestContext, name: &str) -> ApiResult
     let Some(tree) = tag_tree(name) else {
         return Ok(false);
     };
-    let search = Search::for_tree(tree).map_err(|error| bad_query(&error))?;
+    let search = Search::for_tree(tree, &context.address).map_err(|error| bad_query(&error))?;
     let newest = Range {
         limit: 1,
         ..Range::default()
     };
-    Ok(!search
-        .at(&context.address)
-        .posts(context, newest)
-        .await?
-        .is_empty())
+    Ok(!search.posts(context, newest).await?.is_empty())
 }
 
 /// A search for the public posts with a tag, or another of `any`, with all of `all` and none of
 /// `none`.
-fn search_for_tags(tag: &str, query: &PageQuery) -> ApiResult<Search> {
+fn search_for_tags(tag: &str, query: &PageQuery, address: &Address) -> ApiResult<Search> {
     let named = |name| -> Vec<Tree> { query.texts(name).filter_map(tag_tree).collect() };
     let (any, all, none) = (named("any"), named("all"), named("none"));
     if 1 + any.len() + all.len() + none.len() > MAX_TAGS {
@@ -127,7 +123,7 @@ fn search_for_tags(tag: &str, query: &PageQuery) -> ApiResult<Search> {
         .chain(all)
         .chain(none.into_iter().map(Tree::negated));
     let tree = rest.fold(one_of, |tree, part| Connective::And.join(tree, part));
-    Search::for_tree(tree).map_err(|error| bad_query(&error))
+    Search::for_tree(tree, address).map_err(|error| bad_query(&error))
 }
 
 /// A tree that selects the posts with a tag; `None` for an empty name.

@@ -191,7 +191,6 @@ pub(super) async fn read(
     );
     let router = daemon.router(HttpOptions {
         metrics: None,
-        public_base: None,
         proxies: TrustedProxies::default(),
         own: OwnInstance::default(),
         authorization: Authorization::Closed,

@@ -111,11 +111,13 @@ impl<'c> Following<'c> {
             return Ok(None);
         }
         if data_dir.is_shared() {
+            let address = self.config.address()?;
             let (_, store) = data_dir.open_shared("").await?;
-            let host = Host::of(&store)
-                .acting_as(self.config.as_account.as_ref())
-                .await;
-            match host {
+            let host = Host {
+                address,
+                ..Host::of(&store)
+            };
+            match host.acting_as(self.config.as_account.as_ref()).await {
                 Ok(host) => self.from = From::Database(Box::new(host)),
                 Err(error) => {
                     store.close().await;
