@@ -396,7 +396,7 @@ async fn a_list_that_fails_holds_up_no_other() {
         let waiting = world.store.read(|tx| edited_post::edited(tx, 10));
         waiting.await.unwrap().len()
     };
-    let mut bells = Bells::new(world.store.clone());
+    let mut bells = Bells::new(world.store.clone(), Address::local());
     set_state("of a newer version").await;
     feed.poll_posts(edited(2, 5)).await;
     for _ in 0..2 {
@@ -617,7 +617,7 @@ async fn a_list_without_matches_is_written_rarely() {
         read.await.unwrap()
     };
     let before = notified().await;
-    let mut bells = Bells::new(world.store.clone());
+    let mut bells = Bells::new(world.store.clone(), Address::local());
     feed.poll_posts(quakes([2])).await;
     hidden.poll_posts(quakes([9])).await;
     for _ in 0..3 {
