@@ -277,8 +277,8 @@ pub(super) fn entered_messages(
 /// The timeline of a list with a predicate; `None` if the list has none, or is gone.
 ///
 /// # Errors
-/// [`StoreError::Unreadable`] if the predicate cannot be read. It ends the stream, and a client that comes back is
-/// told the reason.
+/// [`StoreError::Unreadable`] if the predicate cannot be read. It ends the stream. A client that reconnects gets
+/// the reason.
 fn saved_timeline(
     tx: &mut Tx<'_>,
     list: ListKey,
