@@ -42,7 +42,7 @@ pub async fn keep_ringing(store: Store, address: Address, mut stop: watch::Recei
         let turn = bells.ring_all();
         tokio::select! {
             _ = stop.wait_for(|stopped| *stopped) => return,
-            // Others tell of a store that is out.
+            // Other tasks report that the store is unavailable.
             done = turn => if let Err(error) = done {
                 tracing::debug!(%error, "not all new posts were notified; it is tried again soon");
             },
@@ -83,8 +83,8 @@ pub struct Bells {
     address: Address,
     standing: StandingLists,
     failing: FailingLists,
-    /// The place up to which each list was compared. The store has it up to an hour later, for lists without matches.
-    compared: HashMap<ListKey, LocalId>,
+    /// The places up to which lists were compared. The store has them up to an hour later, for lists without matches.
+    compared: HashMap<ListKey, ComparedPlace>,
 }
 
 impl Bells {
@@ -168,13 +168,14 @@ impl Bells {
         let now_ms = now_ms();
         let lists = self.standing.iter().enumerate();
         let notifying = lists.filter_map(|(number, (list, predicate))| {
-            let above = list_bell::search_above(list.notified?, now_ms);
-            let compared = self.compared.get(&list.key).copied();
+            let notified = list_bell::search_above(list.notified?, now_ms);
+            let compared = self.compared.get(&list.key);
+            let compared = compared.filter(|compared| compared.list == *list);
             Some(NotifyingList {
                 number,
                 list: list.clone(),
                 predicate: predicate.clone(),
-                above: above.max(compared.unwrap_or(above)),
+                above: compared.map_or(notified, |compared| notified.max(compared.place)),
             })
         });
         let notifying: Vec<NotifyingList> = notifying.collect();
@@ -190,7 +191,7 @@ impl Bells {
         });
         let mut readers = HashSet::new();
         let mut outcome = Ok(());
-        for list in notifying.into_iter().filter(|list| list.above < end) {
+        for mut list in notifying.into_iter().filter(|list| list.above < end) {
             let account = list.list.key.account;
             if !readers.contains(&account) {
                 let read = move |tx: &mut Tx<'_>| list_bell::may_read(tx, account);
@@ -206,30 +207,31 @@ impl Bells {
             let may_match = candidates
                 .as_ref()
                 .is_none_or(|lists| lists.contains(&list.number));
-            let key = list.list.key;
-            let reached = match may_match {
-                true => self.ring_list(list, end).await,
-                false => self.pass(list, end).await,
+            let compared = match may_match {
+                true => self.ring_list(&mut list, end).await,
+                false => self.pass(&mut list, end).await,
             };
-            match reached {
-                Ok(reached) => drop(self.compared.insert(key, reached)),
+            match compared {
+                Ok(()) => {
+                    let place = list.above;
+                    let list = list.list;
+                    self.compared
+                        .insert(list.key, ComparedPlace { list, place });
+                }
                 Err(error) => outcome = Err(error),
             }
         }
         outcome
     }
 
-    /// Notifies of the new posts up to `end` that a list selects, of at most [`MAX_PAGES`] pages. Returns
-    /// the place up to which they were compared.
-    async fn ring_list(
-        &self,
-        mut list: NotifyingList,
-        end: LocalId,
-    ) -> Result<LocalId, StoreError> {
+    /// Notifies of the new posts up to `end` that a list selects, of at most [`MAX_PAGES`] pages, and raises the
+    /// list's places.
+    async fn ring_list(&self, list: &mut NotifyingList, end: LocalId) -> Result<(), StoreError> {
         for _ in 0..MAX_PAGES {
             let now_ms = now_ms();
             let Ok(search) = Search::new(list.predicate.clone(), &self.address) else {
-                return Ok(end);
+                list.above = end;
+                return Ok(());
             };
             let (known, above) = (list.list.clone(), list.above);
             let find = move |tx: &mut Tx<'_>| {
@@ -252,40 +254,56 @@ impl Bells {
                 })
             };
             let matches = self.store.read(find).await?;
-            let reached = matches.reached;
-            if self.write(matches, now_ms).await? {
-                list.list.notified = Some(reached);
-            }
-            list.above = reached;
-            if reached >= end {
+            let is_accepted = self.write(list, matches, now_ms).await?;
+            if !is_accepted || list.above >= end {
                 break;
             }
         }
-        Ok(list.above)
+        Ok(())
     }
 
-    /// Records that a list selects none of the new posts up to `end`, and returns `end`.
-    async fn pass(&self, list: NotifyingList, end: LocalId) -> Result<LocalId, StoreError> {
+    /// Records that a list selects none of the new posts up to `end`.
+    async fn pass(&self, list: &mut NotifyingList, end: LocalId) -> Result<(), StoreError> {
         let matches = NewMatches {
-            list: list.list,
+            list: list.list.clone(),
             above: list.above,
             posts: Vec::new(),
             reached: end,
         };
-        self.write(matches, now_ms()).await?;
-        Ok(end)
+        self.write(list, matches, now_ms()).await?;
+        Ok(())
     }
 
-    /// Writes the notifications of matches, and returns true if there was something to write.
-    async fn write(&self, matches: NewMatches, now_ms: i64) -> Result<bool, StoreError> {
-        let is_due = matches.is_worth_writing();
-        if is_due {
+    /// Writes the notifications of a list's matches, if there is something to write, and raises the list's places.
+    /// Returns false if the store refused the matches because the list is not the same any more: the places stay, and
+    /// the next turn begins with the list as it is then.
+    async fn write(
+        &self,
+        list: &mut NotifyingList,
+        matches: NewMatches,
+        now_ms: i64,
+    ) -> Result<bool, StoreError> {
+        let reached = matches.reached;
+        if matches.is_worth_writing() {
             let root = local_account::root(matches.list.key.account);
             let ring = move |tx: &mut Tx<'_>| list_bell::ring(tx, &matches, now_ms);
-            self.store.write(root, ring).await?;
+            if self.store.write(root, ring).await?.is_none() {
+                return Ok(false);
+            }
+            list.list.notified = Some(reached);
         }
-        Ok(is_due)
+        list.above = reached;
+        Ok(true)
     }
+}
+
+/// The place up to which a list was compared with new posts. It is valid while the list has the same predicate and
+/// notified place. Otherwise the user has changed the list, or another process has notified.
+#[derive(Debug)]
+struct ComparedPlace {
+    /// The list that was compared, with its notified place after the comparison.
+    list: StandingList,
+    place: LocalId,
 }
 
 /// A list that notifies.
@@ -399,3 +417,169 @@ const MAX_EDITED: u32 = 200;
 const MAX_NEW: u32 = 2_000;
 /// The number of pages that a list notifies of at once, before the next list does.
 const MAX_PAGES: usize = 25;
+
+#[cfg(test)]
+mod tests {
+    use driftline_core::{
+        post::Post,
+        predicate::NameContext,
+        social::{
+            AccountName, AccountState, HashCost, ListSettings, MailAddress, PassphraseHash,
+            RepliesPolicy, Role,
+        },
+    };
+    use driftline_mastodon::{post_hashes, text_of_json};
+    use driftline_store::{
+        Target, local_ids,
+        social::{
+            list,
+            local_account::NewAccount,
+            notification::{self, NotificationFilter},
+        },
+        testing::{EVERYTHING, Feed, START_MS, post},
+    };
+    use tempfile::TempDir;
+
+    use super::*;
+
+    /// A store with an account, whose list notifies of posts with the word `quake`.
+    struct Setup {
+        _folder: TempDir,
+        store: Store,
+        feed: Feed,
+        list: ListKey,
+    }
+
+    impl Setup {
+        async fn new() -> Setup {
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("a.db");
+            let store = Store::open(Target::Sqlite { path }).unwrap();
+            let mut feed = Feed::readable(&store, "public", read_post);
+            // The list begins at a time of the test's clock.
+            store_post(&mut feed, 1, "first");
+            let new = new_account();
+            let create = move |tx: &mut Tx<'_>| local_account::create(tx, &new, START_MS);
+            let created = store.write(local_ids::root(), create).await.unwrap();
+            let account = created.unwrap().id;
+            let root = local_account::root(account);
+            let activate = move |tx: &mut Tx<'_>| {
+                local_account::change_state(tx, account, AccountState::Active)
+            };
+            let activated = store.write(root, activate).await.unwrap();
+            activated.unwrap();
+            let create =
+                move |tx: &mut Tx<'_>| list::create(tx, account, settings("quake"), START_MS);
+            let list = store.write(root, create).await.unwrap().unwrap().id;
+            Setup {
+                _folder: folder,
+                store,
+                feed,
+                list: ListKey { account, list },
+            }
+        }
+
+        fn bells(&self) -> Bells {
+            Bells::new(self.store.clone(), Address::local())
+        }
+
+        /// Reads the lists as a turn does first.
+        async fn read_lists(&self, bells: &mut Bells) {
+            let lists = self.store.read(list_bell::standing_lists).await;
+            bells.standing.update(lists.unwrap());
+        }
+
+        async fn set_word(&self, word: &'static str) {
+            let key = self.list;
+            let set =
+                move |tx: &mut Tx<'_>| list::set(tx, key.account, key.list, settings(word));
+            let changed = self.store.write(local_account::root(key.account), set).await;
+            assert!(changed.unwrap().unwrap().is_some());
+        }
+
+        fn post(&mut self, id: u64, text: &str) {
+            store_post(&mut self.feed, id, text);
+        }
+
+        async fn notifications(&self) -> usize {
+            let account = self.list.account;
+            let page = move |tx: &mut Tx<'_>| {
+                notification::page(tx, account, &NotificationFilter::default(), &EVERYTHING)
+            };
+            self.store.read(page).await.unwrap().len()
+        }
+    }
+
+    fn store_post(feed: &mut Feed, id: u64, text: &str) {
+        feed.now_ms += 1_000;
+        feed.poll(vec![post(id, text)]);
+    }
+
+    fn read_post(post: &mut Post) {
+        post.text = text_of_json(&post.raw);
+        post.hashes = post_hashes(post);
+    }
+
+    fn new_account() -> NewAccount {
+        NewAccount {
+            name: AccountName::new("bob").unwrap(),
+            mail: MailAddress::new("bob@mail.example").unwrap(),
+            passphrase: PassphraseHash {
+                hash: vec![1; 32],
+                salt: [1; 16],
+                cost: HashCost::DEFAULT,
+                normalization: 1,
+            },
+            role: Role::Member,
+            awaits_approval: false,
+            reason: String::new(),
+        }
+    }
+
+    fn settings(word: &str) -> ListSettings {
+        let names = NameContext {
+            origin: "https://a.example",
+            viewer: None,
+        };
+        ListSettings {
+            title: "Words".to_owned(),
+            replies_policy: RepliesPolicy::List,
+            exclusive: false,
+            predicate: Some(Predicate::parse(word, &names).unwrap()),
+            notify: true,
+        }
+    }
+
+    #[tokio::test]
+    async fn a_predicate_saved_during_a_turn_misses_no_post() {
+        let mut setup = Setup::new().await;
+        let mut bells = setup.bells();
+        setup.read_lists(&mut bells).await;
+        setup.set_word("storm").await;
+        setup.post(2, "a storm");
+        bells.ring_lists().await.unwrap();
+        assert_eq!(setup.notifications().await, 0);
+        for _ in 0..2 {
+            bells.ring_all().await.unwrap();
+            assert_eq!(setup.notifications().await, 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_list_that_another_process_has_notified_misses_no_post() {
+        let mut setup = Setup::new().await;
+        let [mut first, mut second] = [setup.bells(), setup.bells()];
+        setup.read_lists(&mut first).await;
+        setup.post(2, "a quake");
+        second.ring_all().await.unwrap();
+        assert_eq!(setup.notifications().await, 1);
+        setup.post(3, "another quake");
+        // The list is not the one that this process has read.
+        first.ring_lists().await.unwrap();
+        assert_eq!(setup.notifications().await, 1);
+        for bells in [&mut first, &mut second] {
+            bells.ring_all().await.unwrap();
+            assert_eq!(setup.notifications().await, 2);
+        }
+    }
+}

@@ -112,19 +112,23 @@ impl NewMatches {
     }
 }
 
-/// Notifies an account of the matches of a list, unless the list has changed or another process has
-/// done so. Boosts, posts of muted authors, posts without a known author, history, and posts of which
-/// the account has a notification, are left out. Returns the number of notifications. Must be written
-/// below the account's root.
+/// Notifies an account of the matches of a list. Boosts, posts of muted authors, posts without a known author,
+/// history, and posts of which the account has a notification, are left out. Returns the number of notifications,
+/// or `None` without a change if the list has changed, another process has notified, or the account may not read
+/// now. Must be written below the account's root.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
-pub fn ring(tx: &mut Tx<'_>, matches: &NewMatches, now_ms: i64) -> Result<usize, StoreError> {
+pub fn ring(
+    tx: &mut Tx<'_>,
+    matches: &NewMatches,
+    now_ms: i64,
+) -> Result<Option<usize>, StoreError> {
     let list = &matches.list;
     let account = list.key.account;
     let is_same = standing_list(tx, list.key)?.is_some_and(|known| known == *list);
     if !is_same || !may_read(tx, account)? {
-        return Ok(0);
+        return Ok(None);
     }
     let mut posts = without_muted(tx, account, matches.posts.clone(), now_ms)?;
     let readable = ReadableSources::load(tx, Viewer::Account(account))?;
@@ -137,7 +141,7 @@ pub fn ring(tx: &mut Tx<'_>, matches: &NewMatches, now_ms: i64) -> Result<usize,
         "update list set notified_id = $3 where account_id = $1 and id = $2",
         &[&sql(account), &sql(list.key.list), &sql(matches.reached)],
     )?;
-    bell::write(tx, account, posts, now_ms)
+    bell::write(tx, account, posts, now_ms).map(Some)
 }
 
 /// Gives posts that an edit brought into a list an entry in it, unless the list has another predicate
