@@ -596,6 +596,63 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
     assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
 }
 
+/// A list with another predicate notifies of later posts only, also after a restart of the server.
+#[tokio::test]
+async fn a_list_with_another_predicate_notifies_of_later_posts() {
+    const ALL: &str = "/api/v1/notifications";
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    // The list begins at a time of the test's clock.
+    feed.poll_posts(quakes([1])).await;
+    let body = json!({ "title": "Quakes", "predicate": "地震", "notify": true });
+    let list = ann.post_json("/api/v1/lists", &body).await;
+    let mut bells = Bells::new(world.store.clone(), Address::local());
+    feed.poll_posts(quakes([2])).await;
+    bells.ring_all().await.unwrap();
+    let path = path_of(&list, "/api/v1/lists/ID");
+    let changed = json!({ "predicate": "犬" });
+    ann.ok(Method::PUT, &path, &changed).await;
+    let mut restarted = Bells::new(world.store.clone(), Address::local());
+    for bells in [&mut bells, &mut restarted] {
+        bells.ring_all().await.unwrap();
+        assert!(ann.page(ALL).await.is_empty());
+    }
+    feed.poll_posts(quakes([3, 4])).await;
+    for bells in [&mut bells, &mut restarted] {
+        bells.ring_all().await.unwrap();
+        let found = ann.page(ALL).await;
+        assert_eq!(found.len(), 1);
+        assert_eq!(found[0]["status"]["uri"], "https://sim.example/4");
+    }
+}
+
+/// Of several processes one notifies of each post.
+#[tokio::test]
+async fn two_processes_notify_of_each_post_once() {
+    const ALL: &str = "/api/v1/notifications";
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("public").await;
+    feed.poll_posts(quakes([1])).await;
+    let body = json!({ "title": "Quakes", "predicate": "地震", "notify": true });
+    ann.post_json("/api/v1/lists", &body).await;
+    let bells = || Bells::new(world.store.clone(), Address::local());
+    let [mut first, mut second] = [bells(), bells()];
+    feed.poll_posts(quakes([2])).await;
+    first.ring_all().await.unwrap();
+    second.ring_all().await.unwrap();
+    assert!(ann.page(ALL).await.is_empty());
+    feed.poll_posts(quakes([3])).await;
+    second.ring_all().await.unwrap();
+    first.ring_all().await.unwrap();
+    assert_eq!(ann.page(ALL).await.len(), 1);
+    feed.poll_posts(quakes([4, 5, 7])).await;
+    first.ring_all().await.unwrap();
+    second.ring_all().await.unwrap();
+    assert_eq!(ann.page(ALL).await.len(), 3);
+}
+
 /// A list without matches is not written at each turn. The process knows how far it was compared, also after turns
 /// without new posts.
 #[tokio::test]

@@ -113,8 +113,8 @@ pub fn create(
 }
 
 /// Changes the settings of a list; `None` if the account does not have it. Another predicate ends the feed
-/// of the list, whose address was given away for other posts, and the entries of its posts. A predicate that cannot
-/// be read stays unless another one replaces it.
+/// of the list, whose address was given away for other posts, and the entries of its posts. A list that notifies
+/// then begins with later posts. A predicate that cannot be read stays unless another one replaces it.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
@@ -144,13 +144,13 @@ pub fn set(
         list_entry::clear(tx, key)?;
     }
     if known.settings != settings {
-        let notified = match (settings.notify, known.settings.notify) {
-            (true, true) => {
+        let notified = match settings.notify {
+            true if known.settings.notify && !is_other => {
                 let standing = list_bell::standing_list(tx, key)?;
                 standing.and_then(|standing| standing.notified.map(sql))
             }
-            (true, false) => Some(sql(search::end(tx)?)),
-            (false, _) => None,
+            true => Some(sql(search::end(tx)?)),
+            false => None,
         };
         object::change(tx, account, sql(id))?;
         tx.execute_later(

@@ -7,6 +7,7 @@ mod account_states;
 mod bells;
 mod kept_timelines;
 mod library_objects;
+mod list_bells;
 mod list_entries;
 mod local_accounts;
 mod mutes;

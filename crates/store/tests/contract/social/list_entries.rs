@@ -28,7 +28,7 @@ fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
     }
 }
 
-fn active(store: &Store, name: &str) -> LocalAccountId {
+pub(super) fn active(store: &Store, name: &str) -> LocalAccountId {
     let id = account(store, name);
     let changed = write(store, local_account::root(id), move |tx| {
         local_account::change_state(tx, id, AccountState::Active)
@@ -37,27 +37,40 @@ fn active(store: &Store, name: &str) -> LocalAccountId {
     id
 }
 
-fn save(store: &Store, account: LocalAccountId, text: &str) -> StandingList {
+pub(super) fn settings(text: &str) -> ListSettings {
     let names = NameContext {
         origin: "https://a.example",
         viewer: None,
     };
-    let settings = ListSettings {
+    ListSettings {
         title: "Quakes".to_owned(),
         replies_policy: RepliesPolicy::List,
         exclusive: false,
         predicate: Some(Predicate::parse(text, &names).expect("a predicate")),
         notify: false,
-    };
+    }
+}
+
+fn save(store: &Store, account: LocalAccountId, text: &str) -> StandingList {
+    create(store, account, settings(text))
+}
+
+pub(super) fn create(
+    store: &Store,
+    account: LocalAccountId,
+    settings: ListSettings,
+) -> StandingList {
     let root = local_account::root(account);
     let made = write(store, root, move |tx| {
         list::create(tx, account, settings.clone(), START_MS)
     });
     let list = made.expect("a list").id;
-    let lists = read(store, list_bell::standing_lists);
-    let mut own = lists.into_iter();
-    own.find(|known| known.key == ListKey { account, list })
-        .expect("the list")
+    standing(store, ListKey { account, list })
+}
+
+pub(super) fn standing(store: &Store, key: ListKey) -> StandingList {
+    let mut lists = read(store, list_bell::standing_lists).into_iter();
+    lists.find(|list| list.key == key).expect("the list")
 }
 
 fn enter(store: &Store, list: &StandingList, post: LocalId, now_ms: i64) {
