@@ -111,23 +111,22 @@ impl Bells {
                 outcome = Err(error);
             }
         }
-        self.standing
-            .update(self.store.read(list_bell::standing_lists).await?);
         let entered = self.enter_edited().await;
         self.ring_lists().await.and(entered).and(outcome)
     }
 
-    /// Gives posts that edits brought into lists their entries.
+    /// Reads the lists, and gives posts that edits brought into them their entries.
     ///
     /// # Errors
     /// [`StoreError`] if the store fails, or of the last list that failed. The posts are then compared with all
     /// lists again, which changes nothing for the others. A list that fails too often is left out.
     async fn enter_edited(&mut self) -> Result<(), StoreError> {
         let (store, address) = (&self.store, &self.address);
-        let (standing, failing) = (&self.standing, &mut self.failing);
-        failing.retain(standing.iter().map(|(list, _)| list.key));
+        let (standing, failing) = (&mut self.standing, &mut self.failing);
         loop {
-            let edited = store.read(|tx| edited_post::edited(tx, MAX_EDITED)).await?;
+            let EditBatch { edited, lists } = store.read(EditBatch::read).await?;
+            standing.update(lists);
+            failing.retain(standing.iter().map(|(list, _)| list.key));
             if edited.is_empty() {
                 return Ok(());
             }
@@ -337,6 +336,21 @@ impl News {
     }
 }
 
+/// Edited posts, and the lists that they have to be compared with.
+struct EditBatch {
+    edited: Vec<EditedPost>,
+    lists: Vec<StandingList>,
+}
+
+impl EditBatch {
+    fn read(tx: &mut Tx<'_>) -> Result<EditBatch, StoreError> {
+        // The posts are read first. So each list that is not seen here is saved after these edits.
+        let edited = edited_post::edited(tx, MAX_EDITED)?;
+        let lists = list_bell::standing_lists(tx)?;
+        Ok(EditBatch { edited, lists })
+    }
+}
+
 /// The edited posts with which each list has to be compared, by the numbers of the lists.
 async fn candidates(
     store: &Store,
@@ -491,9 +505,11 @@ mod tests {
 
         async fn set_word(&self, word: &'static str) {
             let key = self.list;
-            let set =
-                move |tx: &mut Tx<'_>| list::set(tx, key.account, key.list, settings(word));
-            let changed = self.store.write(local_account::root(key.account), set).await;
+            let set = move |tx: &mut Tx<'_>| list::set(tx, key.account, key.list, settings(word));
+            let changed = self
+                .store
+                .write(local_account::root(key.account), set)
+                .await;
             assert!(changed.unwrap().unwrap().is_some());
         }
 
