@@ -119,7 +119,7 @@ impl Bells {
     ///
     /// # Errors
     /// [`StoreError`] if the store fails, or of the last list that failed. The posts are then compared with all
-    /// lists again, which changes nothing for the others. A list that fails too often is left out.
+    /// lists again, which changes nothing for the others. A list that fails too often is skipped.
     async fn enter_edited(&mut self) -> Result<(), StoreError> {
         let (store, address) = (&self.store, &self.address);
         let (standing, failing) = (&mut self.standing, &mut self.failing);
@@ -128,30 +128,35 @@ impl Bells {
             standing.update(lists);
             failing.retain(standing.iter().map(|(list, _)| list.key));
             if edited.is_empty() {
+                failing.record_removed_posts();
                 return Ok(());
             }
             let is_last = edited.len() < MAX_EDITED as usize;
             let mut by_list = candidates(store, standing, &edited).await?;
             let mut outcome = Ok(());
-            let mut left_out = Vec::new();
+            let mut skipped = Vec::new();
             for (number, (list, predicate)) in standing.iter().enumerate() {
                 let Some(edited) = by_list.remove(&number) else {
                     continue;
                 };
                 let posts = edited.len();
                 match enter(store, address, list, predicate, edited).await? {
-                    Ok(()) => failing.succeeded(list.key),
-                    Err(error) if failing.failed(list.key, &error) => {
-                        left_out.push((list.key, posts, error));
+                    Ok(()) => failing.record_success(list),
+                    Err(error) if failing.record_failure(list, &error) => {
+                        skipped.push((list, posts, error));
                     }
                     Err(error) => outcome = Err(error),
                 }
             }
-            outcome?;
+            if outcome.is_err() {
+                failing.record_kept_posts();
+                return outcome;
+            }
             let forget = move |tx: &mut Tx<'_>| edited_post::forget(tx, &edited);
             store.write(search::root(), forget).await?;
-            for (list, posts, error) in &left_out {
-                failing.left_out(*list, *posts, error);
+            failing.record_removed_posts();
+            for (list, posts, error) in &skipped {
+                failing.record_skipped(list, *posts, error);
             }
             if is_last {
                 return Ok(());
