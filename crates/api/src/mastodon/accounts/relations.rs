@@ -116,12 +116,12 @@ fn all_relationships(
     let related = others.iter().map(|ids| {
         let rows: Vec<&RelationRow> = ids.all().filter_map(|id| rows.get(&id)).collect();
         let mute = ids.all().find_map(|id| mutes.get(&id));
-        relationship(ids.named, &rows, mute)
+        relationship(ids.requested_id, &rows, mute)
     });
     Ok(related.collect())
 }
 
-/// The entity `Relationship`, from the rows of the account and of its copies. It does not tell whether
+/// The entity `Relationship`, from the rows of the account and of its copies. It does not reveal whether
 /// the other one blocks.
 fn relationship(id: AccountId, rows: &[&RelationRow], mute: Option<&Mute>) -> Value {
     let mut acting = rows.iter();
@@ -177,7 +177,7 @@ async fn follow(
     let account = caller.account.id;
     let root = move |other| relation::root(account, other);
     act(&caller, id, root, move |tx, other, now_ms| {
-        relation::follow(tx, account, other.shown, options, now_ms)
+        relation::follow(tx, account, other.canonical_id, options, now_ms)
     })
     .await
 }
@@ -250,9 +250,9 @@ async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonR
     let root = move |other| relation::root(account, other);
     let ends = matches!(change, RelationMove::Unfollow | RelationMove::Unblock);
     act(caller, id, root, move |tx, other, now_ms| {
-        let changed = relation::change(tx, account, other.shown, change, now_ms)?;
+        let changed = relation::change(tx, account, other.canonical_id, change, now_ms)?;
         // An earlier relation to the copy ends along with it.
-        if let (Ok(_), Some(copy), true) = (&changed, other.copy, ends) {
+        if let (Ok(_), Some(copy), true) = (&changed, other.copy_id, ends) {
             return relation::change(tx, account, copy, change, now_ms);
         }
         Ok(changed)
@@ -272,7 +272,7 @@ async fn act<S, T>(
     let named = AccountId::new(id);
     entity(caller, named).await?;
     let other = AccountIds::find(caller, named).await?;
-    let root = root(other.shown);
+    let root = root(other.canonical_id);
     let (account, now_ms) = (caller.account.id, caller.now_ms());
     let write = move |tx: &mut Tx<'_>| match act(tx, other, now_ms)? {
         Ok(_) => own_relationship(tx, account, other, now_ms).map(Ok),
@@ -320,7 +320,7 @@ async fn mute(
     let root = move |_| local_account::root(account);
     act(&caller, id, root, move |tx, other, now_ms| {
         let until_ms = (duration_ms > 0).then_some(now_ms + duration_ms);
-        let is_set = mute::set(tx, account, other.shown, notifications, until_ms, now_ms)?;
+        let is_set = mute::set(tx, account, other.canonical_id, notifications, until_ms, now_ms)?;
         Ok(is_set.then_some(()).ok_or(ChangeRefused::Oneself))
     })
     .await

@@ -251,7 +251,7 @@ async fn add_accounts(
 ) -> JsonResult<Value> {
     let (list, now_ms, members) = (LocalId::new(id), caller.now_ms(), members.ids()?);
     let members = AccountIds::find_all(&caller, members).await?.into_iter();
-    let members: Vec<AccountId> = members.map(|ids| ids.shown).collect();
+    let members: Vec<AccountId> = members.map(|ids| ids.canonical_id).collect();
     let added =
         caller.write(move |tx, account| list_member::add(tx, account, list, &members, now_ms));
     match added.await? {
