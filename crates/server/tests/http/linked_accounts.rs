@@ -505,6 +505,46 @@ async fn a_new_relation_to_an_account_replaces_an_earlier_one_to_its_copy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_an_account_once_under_either_id() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let list = bob
+        .post_json("/api/v1/lists", &json!({ "title": "L" }))
+        .await;
+    let path = format!("/api/v1/lists/{}/accounts", list["id"].as_str().unwrap());
+    let both = json!({ "account_ids": [own, copy] });
+    let (status, _) = bob.send(Method::POST, &path, &both).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "not followed");
+    act_earlier(&world, &bob, follow_copy).await;
+    bob.post_json(&path, &both).await;
+    // The follow of the account replaces that of the copy, in lists too.
+    for is_replaced in [false, true] {
+        if is_replaced {
+            bob.post(&format!("/api/v1/accounts/{own}/follow")).await;
+        }
+        let members = bob.page(&path).await;
+        let ids: Vec<&Value> = members.iter().map(|member| &member["id"]).collect();
+        assert_eq!(ids, [&json!(own)], "{is_replaced}");
+        for named in [&own, &copy] {
+            let one = json!({ "account_ids": [named] });
+            let (status, _) = bob.send(Method::POST, &path, &one).await;
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{is_replaced}");
+            let lists = bob.page(&format!("/api/v1/accounts/{named}/lists")).await;
+            assert_eq!(lists.len(), 1, "{is_replaced}");
+        }
+    }
+    bob.ok(Method::DELETE, &path, &json!({ "account_ids": [copy] }))
+        .await;
+    assert_eq!(bob.page(&path).await, [""; 0]);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn nobody_learns_by_relations_of_a_copy_that_others_read() {
     let world = own_world().await;
     let ann = ann(&world).await;
