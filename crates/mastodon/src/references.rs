@@ -105,7 +105,7 @@ fn names_itself_only(json: &str) -> bool {
 
 /// True if media refer only to themselves. Most do, and each has an ID.
 fn names_media_only(json: &str) -> bool {
-    const MARKS: [&str; 13] = [
+    const MARKS: [&str; 9] = [
         "_id\"",
         "_ids\"",
         "\\u00",
@@ -115,12 +115,15 @@ fn names_media_only(json: &str) -> bool {
         "author\"",
         "moved\"",
         "user\"",
-        "status\"",
-        "reblog\"",
-        "quote\"",
-        "parent\"",
     ];
-    !MARKS.iter().any(|mark| json.contains(mark))
+    !MARKS.iter().any(|mark| json.contains(mark)) && !may_nest_status(json)
+}
+
+/// True if the JSON may have a member that is a post by its name, whatever contains it ([`member`]).
+pub(crate) fn may_nest_status(json: &str) -> bool {
+    // The ends of these names, among them that of `quoted_status`.
+    const MARKS: [&str; 4] = ["status\"", "reblog\"", "quote\"", "parent\""];
+    MARKS.iter().any(|mark| json.contains(mark))
 }
 
 /// The deepest nesting of objects and lists that is read. A hostile answer could nest without end.

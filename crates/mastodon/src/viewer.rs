@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     raw_object::{RawObject, items, text},
-    references::{member, part_of},
+    references::{may_nest_status, member, part_of},
 };
 
 /// A status, split from the parts that concern its reader.
@@ -249,11 +249,24 @@ fn may_concern_viewer(part: Option<Part>, json: &str) -> bool {
         None
         | Some(
             Part::Account | Part::Card | Part::Fields | Part::Field | Part::Akkoma | Part::Source,
-        ) => json.starts_with(['{', '[']) && (has(MARKS_OF_ACCOUNT) || has(MARKS_OF_STATUS)),
-        Some(Part::Tags) => has(&["\"following\"", "\"featuring\""]),
+        ) => {
+            json.starts_with(['{', '['])
+                && (has(MARKS_OF_ACCOUNT)
+                    || has(MARKS_OF_STATUS)
+                    || may_nest_status(json)
+                    || may_escape_names(json))
+        }
+        Some(Part::Tags) => has(&["\"following\"", "\"featuring\""]) || may_escape_names(json),
         Some(Part::InteractionPolicy) => has(&["\"me\"", "\\"]),
         Some(_) => true,
     }
+}
+
+/// True if a name may be written with escapes. Names consist of lowercase letters and `_`. Most
+/// texts with HTML have escapes of other characters.
+fn may_escape_names(json: &str) -> bool {
+    let has = |mark| json.contains(mark);
+    has("\\u00") && (has("\\u005") || has("\\u006") || has("\\u007"))
 }
 
 /// The meaning of a member. A value is an account or a post by its position, or by its own members.
@@ -505,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn reactions_say_not_which_are_the_readers() {
+    fn reactions_do_not_reveal_the_readers_own() {
         let reactions =
             r#"[ {"name":"\ud83c\udf89","count":2,"me":true},7,{"me":false,"name":"x"}]"#;
         let kept = r#"[{"name":"\ud83c\udf89","count":2},7,{"name":"x"}]"#;
@@ -540,7 +553,7 @@ mod tests {
     }
 
     #[test]
-    fn policies_say_not_what_the_reader_may_do() {
+    fn policies_do_not_reveal_what_the_reader_may_do() {
         let json = r#"{"interaction_policy":{"can_reply":{"always":["me", "public" ],"with_approval":["\u006de"],"note":["me"]},"can_quote":{"automatic_approval":["followers","me"],"manual_approval":[]}}}"#;
         let split = split(json).expect("something to take");
         assert_eq!(
@@ -583,6 +596,44 @@ mod tests {
         let without =
             without(r#"{"favourited":1,"\u0066avourited":2,"a":3,"favourited":4}"#.into());
         assert_eq!(without, r#"{"a":3}"#);
+    }
+
+    #[test]
+    fn posts_in_unknown_containers_are_recognised_by_their_names() {
+        for name in ["status", "reblog", "quote", "quoted_status", "parent"] {
+            let nested =
+                |members: &str| format!(r#"{{"unknown":{{"{name}":{{"id":"1"{members}}}}}}}"#);
+            let json = nested(r#","muted":true,"pinned":true"#);
+            assert_eq!(without(json), nested(""), "{name}");
+        }
+    }
+
+    #[test]
+    fn escaped_names_are_recognised_in_nested_values() {
+        for (json, kept) in [
+            (
+                r#"{"account":{"id":"2","acct":"a","\u0072ole":{"id":"3"}}}"#,
+                r#"{"account":{"id":"2","acct":"a"}}"#,
+            ),
+            (
+                r#"{"account":{"id":"2","acct":"a","mute\u005Fexpires\u005Fat":null}}"#,
+                r#"{"account":{"id":"2","acct":"a"}}"#,
+            ),
+            (
+                r#"{"unknown":{"\u0073tatus":{"id":"1","muted":true}}}"#,
+                r#"{"unknown":{"\u0073tatus":{"id":"1"}}}"#,
+            ),
+            (
+                r#"{"unknown":[{"people":[{"id":"2","acct":"a","r\u006fle":{"id":"3"}}]}]}"#,
+                r#"{"unknown":[{"people":[{"id":"2","acct":"a"}]}]}"#,
+            ),
+            (
+                r#"{"tags":[{"name":"t","f\u006Fllowing":true}]}"#,
+                r#"{"tags":[{"name":"t"}]}"#,
+            ),
+        ] {
+            assert_eq!(without(json.into()), kept, "{json}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@ use driftline_core::{
     feed::ChangeKinds,
     names::{acct::AcctKey, audience::Audience},
     post::Post,
-    social::AccountName,
+    social::{AccountName, Relation, RelationMove},
 };
 use driftline_mastodon::read_status;
 use driftline_server::{
@@ -13,7 +13,7 @@ use driftline_server::{
     bells::Bells,
 };
 use driftline_store::{
-    AccountId, StoreError, Tx,
+    AccountId, LocalAccountId, StoreError, Tx,
     social::{
         mute,
         relation::{self, FollowOptions},
@@ -369,6 +369,178 @@ async fn an_earlier_relation_to_a_copy_ends_with_the_one_to_the_account() {
             assert_eq!(relationship[member], json!(false), "{action}");
         }
     }
+    world.close().await;
+}
+
+/// An action towards a copy of an account, as before the server had a public URL.
+type Earlier = fn(&mut Tx<'_>, LocalAccountId, AccountId) -> Result<(), StoreError>;
+
+fn follow_copy(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    copy: AccountId,
+) -> Result<(), StoreError> {
+    let options = FollowOptions {
+        show_boosts: Some(false),
+        notify: None,
+    };
+    relation::follow(tx, account, copy, options, START_MS)?.unwrap();
+    Ok(())
+}
+
+fn block_copy(tx: &mut Tx<'_>, account: LocalAccountId, copy: AccountId) -> Result<(), StoreError> {
+    relation::change(tx, account, copy, RelationMove::Block, START_MS)?.unwrap();
+    Ok(())
+}
+
+fn mute_copy(tx: &mut Tx<'_>, account: LocalAccountId, copy: AccountId) -> Result<(), StoreError> {
+    assert!(mute::set(tx, account, copy, true, None, START_MS)?);
+    Ok(())
+}
+
+/// Performs an earlier action of a person towards the copy of Ann's account.
+async fn act_earlier(world: &World, person: &Person, action: Earlier) {
+    let (account, copy) = (person.id, AccountId::new(copy_id("ann")));
+    let root = relation::root(account, copy);
+    let write = move |tx: &mut Tx<'_>| action(tx, account, copy);
+    world.store.write(root, write).await.unwrap();
+}
+
+/// The stored relations of a person to Ann's account and to its copy.
+async fn stored_relations(world: &World, person: &Person, ann: &Person) -> [Relation; 2] {
+    let (account, own) = (person.id, AccountId::new(ann.id.raw()));
+    let ids = [own, AccountId::new(copy_id("ann"))];
+    let read = move |tx: &mut Tx<'_>| relation::to(tx, account, &ids);
+    let rows = world.store.read(read).await.unwrap();
+    ids.map(|id| {
+        let row = rows.iter().find(|row| row.other == id);
+        row.map(|row| row.pair.outgoing).unwrap_or_default()
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_earlier_relation_to_ones_own_copy_can_be_ended() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let cases: [(Earlier, &str, &str); 3] = [
+        (follow_copy, "unfollow", "following"),
+        (block_copy, "unblock", "blocking"),
+        (mute_copy, "unmute", "muting"),
+    ];
+    for (earlier, action, member) in cases {
+        for named in [&copy, &own] {
+            act_earlier(&world, &ann, earlier).await;
+            for relationship in relationships(&ann, [&own, &copy]).await {
+                assert_eq!(relationship[member], json!(true), "{action}");
+            }
+            let path = format!("/api/v1/accounts/{named}/{action}");
+            for time in ["first", "second"] {
+                let answer = ann.post(&path).await;
+                assert_eq!(answer[member], json!(false), "{action}, {time}");
+            }
+            for relationship in relationships(&ann, [&own, &copy]).await {
+                assert_eq!(relationship[member], json!(false), "{action}");
+            }
+        }
+    }
+    for action in ["follow", "block", "mute"] {
+        let path = format!("/api/v1/accounts/{copy}/{action}");
+        let (status, _) = ann.send(Method::POST, &path, &Value::Null).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{action}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_new_relation_to_an_account_replaces_an_earlier_one_to_its_copy() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let path = |action: &str| format!("/api/v1/accounts/{own}/{action}");
+
+    act_earlier(&world, &bob, follow_copy).await;
+    let blocked = bob.post(&path("block")).await;
+    assert_eq!(
+        (&blocked["following"], &blocked["blocking"]),
+        (&json!(false), &json!(true))
+    );
+    let stored = stored_relations(&world, &bob, &ann).await;
+    assert_eq!(stored, [Relation::Blocking, Relation::None]);
+    bob.post(&path("unblock")).await;
+    for relationship in relationships(&bob, [&own, &copy]).await {
+        assert_eq!(relationship["following"], json!(false));
+        assert_eq!(relationship["blocking"], json!(false));
+    }
+
+    act_earlier(&world, &bob, block_copy).await;
+    let (status, _) = bob.send(Method::POST, &path("follow"), &Value::Null).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    let stored = stored_relations(&world, &bob, &ann).await;
+    assert_eq!(stored, [Relation::None, Relation::Blocking]);
+    bob.post(&path("block")).await;
+    bob.post(&path("unblock")).await;
+    assert_eq!(bob.page(PUBLIC).await.len(), 1);
+
+    act_earlier(&world, &bob, follow_copy).await;
+    let followed = bob.post(&path("follow")).await;
+    assert_eq!(
+        (&followed["following"], &followed["showing_reblogs"]),
+        (&json!(true), &json!(false))
+    );
+    let stored = stored_relations(&world, &bob, &ann).await;
+    assert_eq!(stored, [Relation::Following, Relation::None]);
+
+    act_earlier(&world, &bob, mute_copy).await;
+    bob.post(&path("mute")).await;
+    assert_eq!(bob.page("/api/v1/mutes").await.len(), 1);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_has_an_account_once_under_either_id() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let list = bob
+        .post_json("/api/v1/lists", &json!({ "title": "L" }))
+        .await;
+    let path = format!("/api/v1/lists/{}/accounts", list["id"].as_str().unwrap());
+    let both = json!({ "account_ids": [own, copy] });
+    let (status, _) = bob.send(Method::POST, &path, &both).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "not followed");
+    act_earlier(&world, &bob, follow_copy).await;
+    bob.post_json(&path, &both).await;
+    // The follow of the account replaces that of the copy, in lists too.
+    for is_replaced in [false, true] {
+        if is_replaced {
+            bob.post(&format!("/api/v1/accounts/{own}/follow")).await;
+        }
+        let members = bob.page(&path).await;
+        let ids: Vec<&Value> = members.iter().map(|member| &member["id"]).collect();
+        assert_eq!(ids, [&json!(own)], "{is_replaced}");
+        for named in [&own, &copy] {
+            let one = json!({ "account_ids": [named] });
+            let (status, _) = bob.send(Method::POST, &path, &one).await;
+            assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY, "{is_replaced}");
+            let lists = bob.page(&format!("/api/v1/accounts/{named}/lists")).await;
+            assert_eq!(lists.len(), 1, "{is_replaced}");
+        }
+    }
+    bob.ok(Method::DELETE, &path, &json!({ "account_ids": [copy] }))
+        .await;
+    assert_eq!(bob.page(&path).await, [""; 0]);
     world.close().await;
 }
 

@@ -68,12 +68,14 @@ pub(super) fn names_with(
                  select instance_id, source_id, account_id from nickname_term
                  where source_id {{in $1}} and instance_id {{in $2}} and term {{in $4}} and $5 > 0
                  {grouped} limit $6
+             ), profiles as materialized (
+                 select display_name, acct_id, (source_id {{in $3}} or {IS_OF_SOURCE}) as is_shown
+                 from account_profile
+                 where instance_id {{in $2}} and (instance_id, source_id, account_id) in (
+                     select instance_id, source_id, account_id from hits)
              )
-             select display_name, acct_id, hit_count,
-                 (source_id {{in $3}} or {IS_OF_SOURCE}) as is_shown
-             from account_profile cross join (select count(*) as hit_count from hits) as counted
-             where instance_id {{in $2}} and (instance_id, source_id, account_id) in (
-                 select instance_id, source_id, account_id from hits)"
+             select display_name, acct_id, is_shown, hit_count
+             from (select count(*) as hit_count from hits) as counted left join profiles on true"
         ),
         &[
             &sources,
@@ -84,8 +86,11 @@ pub(super) fn names_with(
             &(MAX_NAMES + 1),
         ],
         |row| {
-            let name = (row.text("display_name")?, row.i64("acct_id")?);
-            let name = row.bool("is_shown")?.then_some(name);
+            let name = match row.opt_bool("is_shown")? {
+                Some(true) => Some((row.text("display_name")?, row.i64("acct_id")?)),
+                // The profile is not shown, or no hit has one.
+                Some(false) | None => None,
+            };
             Ok((row.i64("hit_count")?, name))
         },
     )?;

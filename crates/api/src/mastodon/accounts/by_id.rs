@@ -196,7 +196,7 @@ async fn related(
     query: AccountPageQuery,
 ) -> ApiResult {
     entity(context, id).await?;
-    let id = AccountIds::find(context, id).await?.shown;
+    let id = AccountIds::find(context, id).await?.canonical_id;
     match local_account_id(id) {
         Some(id) => relation_page(context, id, direction, Relation::Following, query).await,
         None => Ok(query.0.answer(&Entities::new(), None)),

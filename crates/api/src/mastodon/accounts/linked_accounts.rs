@@ -103,12 +103,12 @@ impl LinkedAccounts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AccountIds {
     /// The ID by which a client names the account, and finds it in an answer.
-    pub(crate) named: AccountId,
-    /// The ID under which the account is shown. What is done to the account is done to this one.
-    pub(crate) shown: AccountId,
+    pub(crate) requested_id: AccountId,
+    /// The ID under which the account is shown. Actions apply to this ID.
+    pub(crate) canonical_id: AccountId,
     /// The ID of the account's copies, if it is an account of this server that others can name.
     /// Relations from before `public_url` was set, or before there was such an account, have it.
-    pub(crate) copy: Option<AccountId>,
+    pub(crate) copy_id: Option<AccountId>,
 }
 
 impl AccountIds {
@@ -116,9 +116,9 @@ impl AccountIds {
     ///
     /// # Errors
     /// [`ApiError`](crate::transport::ApiError) if the store fails.
-    pub(crate) async fn find(context: &RequestContext, named: AccountId) -> ApiResult<Self> {
-        let found = Self::find_all(context, vec![named]).await?.pop();
-        Ok(found.unwrap_or_else(|| Self::sole(named)))
+    pub(crate) async fn find(context: &RequestContext, requested_id: AccountId) -> ApiResult<Self> {
+        let found = Self::find_all(context, vec![requested_id]).await?.pop();
+        Ok(found.unwrap_or_else(|| Self::sole(requested_id)))
     }
 
     /// [`AccountIds::load`] for the caller.
@@ -127,27 +127,27 @@ impl AccountIds {
     /// [`ApiError`](crate::transport::ApiError) if the store fails.
     pub(crate) async fn find_all(
         context: &RequestContext,
-        named: Vec<AccountId>,
+        requested_ids: Vec<AccountId>,
     ) -> ApiResult<Vec<Self>> {
         let (viewer, address) = (context.viewer, context.address.clone());
-        let read = context.read(move |tx| Self::load(tx, &named, viewer, &address));
+        let read = context.read(move |tx| Self::load(tx, &requested_ids, viewer, &address));
         read.await
     }
 
     /// The IDs of the accounts that a client names by these, in the same order. A copy that the
-    /// viewer may not know of is not resolved, so that nobody can ask whether it is stored.
+    /// viewer may not know of is not resolved, so that the answer does not reveal whether it is stored.
     ///
     /// # Errors
     /// [`StoreError`] if the store fails.
     pub(crate) fn load(
         tx: &mut Tx<'_>,
-        named: &[AccountId],
+        requested_ids: &[AccountId],
         viewer: Viewer,
         address: &Address,
     ) -> Result<Vec<Self>, StoreError> {
         let mut found: HashMap<AccountId, Self> = HashMap::new();
         if address.own_host().is_some() && viewer != Viewer::Anonymous {
-            let local: Vec<LocalAccountId> = named
+            let local: Vec<LocalAccountId> = requested_ids
                 .iter()
                 .filter_map(|id| local_account_id(*id))
                 .collect();
@@ -155,33 +155,33 @@ impl AccountIds {
                 true => Vec::new(),
                 false => local_account::by_ids(tx, &local)?,
             };
-            let copies = own_copies(tx, named, viewer, address)?;
+            let copies = own_copies(tx, requested_ids, viewer, address)?;
             accounts.extend(local_account::by_names(tx, &copies)?);
             for account in accounts {
                 let ids = Self {
-                    copy: copy_id(&account.name, address),
+                    copy_id: copy_id(&account.name, address),
                     ..Self::sole(account_id(account.id))
                 };
                 found.extend(ids.all().map(|id| (id, ids)));
             }
         }
-        let ids = named.iter().map(|id| Self {
-            named: *id,
+        let ids = requested_ids.iter().map(|id| Self {
+            requested_id: *id,
             ..found.get(id).copied().unwrap_or_else(|| Self::sole(*id))
         });
         Ok(ids.collect())
     }
 
-    /// The shown ID and, if there is one, the copies'.
+    /// The canonical ID and, if there is one, the copies'.
     pub(crate) fn all(self) -> impl Iterator<Item = AccountId> {
-        [self.shown].into_iter().chain(self.copy)
+        [self.canonical_id].into_iter().chain(self.copy_id)
     }
 
     fn sole(id: AccountId) -> Self {
         Self {
-            named: id,
-            shown: id,
-            copy: None,
+            requested_id: id,
+            canonical_id: id,
+            copy_id: None,
         }
     }
 }

@@ -21,6 +21,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     account_entities::{AccountEntities, entity},
+    copy_relations,
     ids_query::{IdsParams, IdsQuery},
     linked_accounts::AccountIds,
     related_accounts::relation_page,
@@ -116,13 +117,13 @@ fn all_relationships(
     let related = others.iter().map(|ids| {
         let rows: Vec<&RelationRow> = ids.all().filter_map(|id| rows.get(&id)).collect();
         let mute = ids.all().find_map(|id| mutes.get(&id));
-        relationship(ids.named, &rows, mute)
+        relationship(ids.requested_id, &rows, mute)
     });
     Ok(related.collect())
 }
 
-/// The entity `Relationship`, from the rows of the account and of its copies. It does not tell whether
-/// the other one blocks.
+/// The entity `Relationship`, from the rows of the account and of its copies. It does not reveal
+/// whether the other one blocks.
 fn relationship(id: AccountId, rows: &[&RelationRow], mute: Option<&Mute>) -> Value {
     let mut acting = rows.iter();
     let row = acting.find(|row| row.pair.outgoing != Relation::None);
@@ -177,7 +178,7 @@ async fn follow(
     let account = caller.account.id;
     let root = move |other| relation::root(account, other);
     act(&caller, id, root, move |tx, other, now_ms| {
-        relation::follow(tx, account, other.shown, options, now_ms)
+        copy_relations::follow(tx, account, other, options, now_ms)
     })
     .await
 }
@@ -248,14 +249,8 @@ async fn reject(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> Js
 async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonResult<Value> {
     let account = caller.account.id;
     let root = move |other| relation::root(account, other);
-    let ends = matches!(change, RelationMove::Unfollow | RelationMove::Unblock);
     act(caller, id, root, move |tx, other, now_ms| {
-        let changed = relation::change(tx, account, other.shown, change, now_ms)?;
-        // An earlier relation to the copy ends along with it.
-        if let (Ok(_), Some(copy), true) = (&changed, other.copy, ends) {
-            return relation::change(tx, account, copy, change, now_ms);
-        }
-        Ok(changed)
+        copy_relations::change(tx, account, other, change, now_ms)
     })
     .await
 }
@@ -269,10 +264,10 @@ async fn act<S, T>(
     + Send
     + 'static,
 ) -> JsonResult<Value> {
-    let named = AccountId::new(id);
-    entity(caller, named).await?;
-    let other = AccountIds::find(caller, named).await?;
-    let root = root(other.shown);
+    let requested_id = AccountId::new(id);
+    entity(caller, requested_id).await?;
+    let other = AccountIds::find(caller, requested_id).await?;
+    let root = root(other.canonical_id);
     let (account, now_ms) = (caller.account.id, caller.now_ms());
     let write = move |tx: &mut Tx<'_>| match act(tx, other, now_ms)? {
         Ok(_) => own_relationship(tx, account, other, now_ms).map(Ok),
@@ -320,8 +315,7 @@ async fn mute(
     let root = move |_| local_account::root(account);
     act(&caller, id, root, move |tx, other, now_ms| {
         let until_ms = (duration_ms > 0).then_some(now_ms + duration_ms);
-        let is_set = mute::set(tx, account, other.shown, notifications, until_ms, now_ms)?;
-        Ok(is_set.then_some(()).ok_or(ChangeRefused::Oneself))
+        copy_relations::mute(tx, account, other, notifications, until_ms, now_ms)
     })
     .await
 }
@@ -333,8 +327,8 @@ async fn mute(
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
 async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> JsonResult<Value> {
-    let (named, now_ms) = (AccountId::new(id), caller.now_ms());
-    let other = AccountIds::find(&caller, named).await?;
+    let (requested_id, now_ms) = (AccountId::new(id), caller.now_ms());
+    let other = AccountIds::find(&caller, requested_id).await?;
     let write = caller.write(move |tx, account| {
         let mut was_muted = false;
         for id in other.all() {
@@ -345,7 +339,7 @@ async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> Json
     });
     let (was_muted, relationship) = write.await?;
     if !was_muted {
-        entity(&caller, named).await?;
+        entity(&caller, requested_id).await?;
     }
     Ok(Json(relationship))
 }

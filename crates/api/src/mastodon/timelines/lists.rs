@@ -3,13 +3,14 @@
 use std::{str::FromStr as _, sync::Arc};
 
 use axum::{Json, http::Uri, response::IntoResponse as _};
-use driftline_core::social::{ListSettings, RepliesPolicy};
+use driftline_core::social::{ListSettings, Relation, RepliesPolicy};
 use driftline_mastodon::List;
 use driftline_store::{
-    AccountId, LocalId, Owner, SourceId,
+    AccountId, LocalAccountId, LocalId, Owner, SourceId, StoreError, Tx, account_id,
     social::{
         list,
         list_member::{self, AddRefused},
+        relation,
     },
     source::{self, Source},
     timeline::Range,
@@ -250,15 +251,41 @@ async fn add_accounts(
     Params(members): Params<Members>,
 ) -> JsonResult<Value> {
     let (list, now_ms, members) = (LocalId::new(id), caller.now_ms(), members.ids()?);
-    let members = AccountIds::find_all(&caller, members).await?.into_iter();
-    let members: Vec<AccountId> = members.map(|ids| ids.shown).collect();
-    let added =
-        caller.write(move |tx, account| list_member::add(tx, account, list, &members, now_ms));
+    let members = AccountIds::find_all(&caller, members).await?;
+    let added = caller.write(move |tx, account| {
+        let members = member_ids(tx, account, list, &members)?;
+        list_member::add(tx, account, list, &members, now_ms)
+    });
     match added.await? {
         Ok(()) => done(true),
         Err(AddRefused::NoList | AddRefused::NotFollowed) => done(false),
         Err(refused) => Err(ApiError::invalid(refused)),
     }
+}
+
+/// The IDs under which accounts are added to a list: for each the one that is already in the list,
+/// or the followed one, or the canonical one. Accounts that are named by several IDs are added once.
+fn member_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    list: LocalId,
+    members: &[AccountIds],
+) -> Result<Vec<AccountId>, StoreError> {
+    let known = list_member::of(tx, account, list)?;
+    let all: Vec<AccountId> = members.iter().flat_map(|ids| ids.all()).collect();
+    let mut relations = relation::to(tx, account, &all)?;
+    relations.retain(|row| row.pair.outgoing == Relation::Following);
+    let is_followed =
+        |id: AccountId| id == account_id(account) || relations.iter().any(|row| row.other == id);
+    let ids = members.iter().map(|member| {
+        let known = member.all().find(|id| known.contains(id));
+        let usable = known.or_else(|| member.all().find(|id| is_followed(*id)));
+        usable.unwrap_or(member.canonical_id)
+    });
+    let mut ids: Vec<AccountId> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    Ok(ids)
 }
 
 /// Removes accounts from a list.
