@@ -9,6 +9,7 @@ use std::collections::HashSet;
 
 use driftline_core::social::AccountAction;
 use driftline_db::{DbError, Row, Tx};
+use driftline_id::Layout;
 
 use super::{
     bell,
@@ -107,8 +108,10 @@ impl NewMatches {
     /// it searches the posts of the last hour again, in which it found no matches: posts are notified that match
     /// only since then, for example because their source became readable.
     pub fn is_worth_writing(&self) -> bool {
-        let rose = sql(self.reached) - self.list.notified.map_or(0, sql);
-        !self.posts.is_empty() || rose > local_ids::floor(HOUR_MS) - local_ids::floor(0)
+        let time_ms = |id: LocalId| Layout::PULSATE.time_ms(id.raw().into());
+        let notified = self.list.notified;
+        let is_late = notified.is_none_or(|id| time_ms(self.reached) - time_ms(id) > HOUR_MS);
+        !self.posts.is_empty() || is_late
     }
 }
 

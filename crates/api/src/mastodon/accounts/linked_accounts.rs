@@ -10,7 +10,8 @@ use driftline_core::{api::Api, names::acct::AcctKey, social::AccountName};
 use driftline_mastodon::{AccountForm, Copier, RawObject, Template};
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx, account, account_id, local_account_id,
-    social::local_account, timeline::Viewer,
+    social::local_account::{self, LocalAccount},
+    timeline::Viewer,
 };
 use serde::Deserialize;
 use serde_json::{json, value::RawValue};
@@ -151,19 +152,19 @@ impl AccountIds {
                 .iter()
                 .filter_map(|id| local_account_id(*id))
                 .collect();
-            let mut accounts = match local.is_empty() {
+            let accounts = match local.is_empty() {
                 true => Vec::new(),
                 false => local_account::by_ids(tx, &local)?,
             };
+            let ids = |account: LocalAccount| Self {
+                copy_id: copy_id(&account.name, address),
+                ..Self::sole(account_id(account.id))
+            };
+            let accounts = accounts.into_iter().map(ids);
+            found.extend(accounts.map(|ids| (ids.canonical_id, ids)));
             let copies = own_copies(tx, requested_ids, viewer, address)?;
-            accounts.extend(local_account::by_names(tx, &copies)?);
-            for account in accounts {
-                let ids = Self {
-                    copy_id: copy_id(&account.name, address),
-                    ..Self::sole(account_id(account.id))
-                };
-                found.extend(ids.all().map(|id| (id, ids)));
-            }
+            let copied = local_account::by_names(tx, &copies)?.into_iter().map(ids);
+            found.extend(copied.filter_map(|ids| Some((ids.copy_id?, ids))));
         }
         let ids = requested_ids.iter().map(|id| Self {
             requested_id: *id,
