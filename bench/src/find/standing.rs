@@ -78,14 +78,15 @@ fn predicate(corpus: &Corpus, number: u64) -> Result<Predicate, Failure> {
         [1, 2].map(|nth| corpus.word(number.wrapping_mul(0x9e37_79b9).rotate_left(7) + nth * 31));
     let [one, two] = words;
     let text = match number % 100 {
-        0 => format!("-{one}"),
+        // Each excludes the posts of one language.
+        0 => ["-の", "-e"][(number / 100 % 2) as usize].to_owned(),
         1..4 => "lang:fr has:media".to_owned(),
         4..7 => format!("-{one} is:reply visibility:public"),
         7..10 => format!("has:poll -has:media after:2026-01-{:02}", 1 + number % 28),
-        10..40 => one.to_owned(),
-        40..60 => format!("{one} {two}"),
-        60..80 => format!("{one} OR {two}"),
-        80..95 => format!("({one} OR {two}) -instance:bots.example has:media"),
+        10..25 => one.to_owned(),
+        25..70 => format!("{one} {two}"),
+        70..80 => format!("{one} OR {two}"),
+        80..90 => format!("({one} OR {two}) -instance:bots.example has:media"),
         _ => format!("{one} from:drifter{number}@sim.example"),
     };
     let names = NameContext {

@@ -8,6 +8,7 @@ use super::{
     candidates::Candidates,
     condition::{Condition, PostTrait},
     facts::PostFacts,
+    folding::Folding,
     proposition::Term,
     tree::Tree,
     word_set::{FoundWords, WordSet, WordSetBuilder},
@@ -35,62 +36,75 @@ impl Matcher {
 /// A predicate matches a boost only if it has a term `is:boost`.
 #[derive(Debug, Clone, Default)]
 pub struct PredicateSet {
+    len: usize,
     words: WordSet,
     /// The terms other than words, each once.
     terms: Vec<Term>,
-    /// All trees, one after another, so that many are read fast.
+    /// The steps of all trees. Those that require one word follow one another, so that they are read
+    /// fast together.
     steps: Vec<Step>,
-    trees: Vec<CompiledTree>,
     /// The trees that require a word, by the word's number.
-    by_word: Vec<Vec<u32>>,
+    by_word: Vec<Vec<CompiledTree>>,
     /// The trees that require something else.
-    by_feature: HashMap<Feature, Vec<u32>>,
+    by_feature: HashMap<Feature, Vec<CompiledTree>>,
     /// The trees that require neither, and are in no other list.
-    unconditional: Vec<u32>,
+    unconditional: Vec<CompiledTree>,
 }
 
 impl PredicateSet {
     /// Compiles predicates.
     pub fn new<'p>(predicates: impl IntoIterator<Item = &'p Predicate>) -> Self {
-        let mut words = WordSetBuilder::default();
-        let mut terms = TermNumbers::default();
-        let mut set = Self::default();
-        for predicate in predicates {
-            let number = u32::try_from(set.trees.len()).unwrap_or(u32::MAX);
-            set.trees.push(CompiledTree {
-                begin: set.steps.len(),
-                has_boosts: has_boosts(predicate),
-            });
-            let mut compiler = Compiler {
-                words: &mut words,
-                terms: &mut terms,
+        let mut compiler = Compiler::default();
+        let predicates = predicates.into_iter();
+        let mut triggered: Vec<TriggeredPredicate<'p>> = predicates
+            .enumerate()
+            .map(|(index, predicate)| TriggeredPredicate {
+                index: small(index),
                 predicate,
+                triggers: compiler.triggers(&predicate.candidates(), predicate.folding()),
+            })
+            .collect();
+        triggered.sort_by_key(TriggeredPredicate::first_word);
+        let mut set = Self {
+            len: triggered.len(),
+            ..Self::default()
+        };
+        for TriggeredPredicate {
+            index,
+            predicate,
+            triggers,
+        } in triggered
+        {
+            let tree = CompiledTree {
+                index,
+                begin: small(set.steps.len()),
+                has_boosts: has_boosts(predicate),
             };
-            compiler.add(predicate.tree(), &mut set.steps);
-            match compiler.triggers(&predicate.candidates()) {
-                Some(triggers) => set.add_triggers(triggers, number),
-                None => set.unconditional.push(number),
+            compiler.add(predicate.tree(), predicate.folding(), &mut set.steps);
+            match triggers {
+                Some(triggers) => set.add_triggers(triggers, tree),
+                None => set.unconditional.push(tree),
             }
         }
-        set.words = words.build();
-        set.terms = terms.terms;
+        set.words = compiler.words.build();
+        set.terms = compiler.terms;
         set
     }
 
     /// Returns the number of predicates.
     pub fn len(&self) -> usize {
-        self.trees.len()
+        self.len
     }
 
     /// Returns true if there are no predicates.
     pub fn is_empty(&self) -> bool {
-        self.trees.is_empty()
+        self.len == 0
     }
 
     /// Returns the indexes of the predicates that a post matches, in ascending order.
     pub fn matches(&self, facts: &PostFacts<'_>) -> Vec<usize> {
         let post = self.read(facts);
-        self.select(&post, |index| self.is_match(self.trees[index], &post))
+        self.select(&post, |tree| self.is_match(tree, &post))
     }
 
     /// Returns the indexes of the predicates that a post may match, in ascending order: those that
@@ -103,8 +117,8 @@ impl PredicateSet {
     /// Returns true if any post may match the predicate with this index, whatever its words, author,
     /// instance and hashtags are.
     pub fn is_unconditional(&self, index: usize) -> bool {
-        let number = u32::try_from(index).unwrap_or(u32::MAX);
-        self.unconditional.contains(&number)
+        let mut trees = self.unconditional.iter();
+        trees.any(|tree| tree.index as usize == index)
     }
 
     fn read<'a>(&self, facts: &'a PostFacts<'a>) -> Post<'a> {
@@ -118,25 +132,25 @@ impl PredicateSet {
     }
 
     /// The triggered predicates that `selects` accepts, in ascending order.
-    fn select(&self, post: &Post<'_>, selects: impl Fn(usize) -> bool) -> Vec<usize> {
+    fn select(&self, post: &Post<'_>, selects: impl Fn(CompiledTree) -> bool) -> Vec<usize> {
         let by_word = post.found.numbers().iter();
         let by_word = by_word.filter_map(|number| self.by_word.get(*number));
         let features = (!self.by_feature.is_empty()).then(|| post.features());
         let features = features.into_iter().flatten();
         let by_feature = features.filter_map(|feature| self.by_feature.get(&feature));
+        let lists = by_word.chain(by_feature).chain([&self.unconditional]);
 
-        let mut triggered: Vec<u32> = by_word.chain(by_feature).flatten().copied().collect();
-        triggered.sort_unstable();
-        triggered.dedup();
-        let numbers = self.unconditional.iter().chain(&triggered);
-        let indexes = numbers.map(|number| *number as usize);
-        let mut selected: Vec<usize> = indexes.filter(|index| selects(*index)).collect();
+        let trees = lists.flatten().filter(|tree| selects(**tree));
+        let mut selected: Vec<usize> = trees.map(|tree| tree.index as usize).collect();
         selected.sort_unstable();
+        // One with several triggers may be in several lists.
+        selected.dedup();
         selected
     }
 
     fn is_match(&self, tree: CompiledTree, post: &Post<'_>) -> bool {
-        (tree.has_boosts || !post.is_boost) && self.holds(&mut tree.begin.clone(), post)
+        let mut at = tree.begin as usize;
+        (tree.has_boosts || !post.is_boost) && self.holds(&mut at, post)
     }
 
     /// Evaluates the tree that begins at a step, and moves on to the step after it.
@@ -176,7 +190,7 @@ impl PredicateSet {
         }
     }
 
-    fn add_triggers(&mut self, triggers: Vec<Trigger>, tree: u32) {
+    fn add_triggers(&mut self, triggers: Vec<Trigger>, tree: CompiledTree) {
         for trigger in triggers {
             match trigger {
                 Trigger::Word { number, .. } => {
@@ -267,10 +281,31 @@ impl Trigger {
     }
 }
 
-/// The place of a tree among the steps of a set.
+/// A predicate and what triggers its evaluation; no triggers if every post does.
+struct TriggeredPredicate<'p> {
+    index: u32,
+    predicate: &'p Predicate,
+    triggers: Option<Vec<Trigger>>,
+}
+
+impl TriggeredPredicate<'_> {
+    /// The number of the first word that triggers it.
+    fn first_word(&self) -> Option<usize> {
+        let mut triggers = self.triggers.iter().flatten();
+        triggers.find_map(|trigger| match trigger {
+            Trigger::Word { number, .. } => Some(*number),
+            Trigger::Feature(_) => None,
+        })
+    }
+}
+
+/// The tree of a predicate.
 #[derive(Debug, Clone, Copy)]
 struct CompiledTree {
-    begin: usize,
+    /// The index of the predicate.
+    index: u32,
+    /// The tree's first step.
+    begin: u32,
     /// True if boosts are evaluated.
     has_boosts: bool,
 }
@@ -288,44 +323,28 @@ enum Step {
     OddNumberOf(u32),
 }
 
-/// Gives each term a number.
+/// Gives words and other terms their numbers.
 #[derive(Default)]
-struct TermNumbers {
+struct Compiler {
+    words: WordSetBuilder,
     terms: Vec<Term>,
     numbers: HashMap<Term, u32>,
 }
 
-impl TermNumbers {
-    fn number(&mut self, term: Term) -> u32 {
-        *self.numbers.entry(term).or_insert_with_key(|term| {
-            self.terms.push(term.clone());
-            count(self.terms.len() - 1)
-        })
-    }
-}
-
-struct Compiler<'a> {
-    words: &'a mut WordSetBuilder,
-    terms: &'a mut TermNumbers,
-    predicate: &'a Predicate,
-}
-
-impl Compiler<'_> {
+impl Compiler {
     /// Adds the steps of a tree.
-    fn add(&mut self, tree: &Tree, steps: &mut Vec<Step>) {
+    fn add(&mut self, tree: &Tree, folding: Folding, steps: &mut Vec<Step>) {
         let operator: fn(u32) -> Step = match tree {
             Tree::Atom(proposition) => {
-                return match <[Term; 1]>::try_from(proposition.terms()) {
-                    Ok([term]) => steps.push(self.step(term)),
-                    Err(terms) => {
-                        steps.push(Step::All(count(terms.len())));
-                        steps.extend(terms.into_iter().map(|term| self.step(term)));
-                    }
-                };
+                let terms = proposition.terms().into_iter();
+                if terms.len() != 1 {
+                    steps.push(Step::All(small(terms.len())));
+                }
+                return steps.extend(terms.map(|term| self.step(term, folding)));
             }
             Tree::Not(operand) => {
                 steps.push(Step::Not);
-                return self.add(operand, steps);
+                return self.add(operand, folding, steps);
             }
             Tree::And(..) => Step::All,
             Tree::Or(..) => Step::AnyOf,
@@ -334,43 +353,45 @@ impl Compiler<'_> {
         let begin = steps.len();
         steps.push(operator(0));
         for operand in tree.operands() {
-            self.add(operand, steps);
+            self.add(operand, folding, steps);
         }
-        steps[begin] = operator(count(steps.len() - begin - 1));
+        steps[begin] = operator(small(steps.len() - begin - 1));
     }
 
-    fn step(&mut self, term: Term) -> Step {
-        match term {
-            Term::Word(word) => {
-                let number = self.words.add(&word, self.predicate.folding());
-                Step::Word(count(number))
-            }
-            term => Step::Term(self.terms.number(term)),
+    fn step(&mut self, term: Term, folding: Folding) -> Step {
+        if let Term::Word(word) = term {
+            return Step::Word(small(self.words.add(&word, folding)));
         }
+        let number = self.numbers.entry(term).or_insert_with_key(|term| {
+            self.terms.push(term.clone());
+            small(self.terms.len() - 1)
+        });
+        Step::Term(*number)
     }
 
     /// The cheapest triggers, one of which every match has; `None` if any post may match.
-    fn triggers(&mut self, required: &Candidates) -> Option<Vec<Trigger>> {
+    fn triggers(&mut self, required: &Candidates, folding: Folding) -> Option<Vec<Trigger>> {
         match required {
             Candidates::Any => None,
-            Candidates::Term(term) => self.term_triggers(term),
+            Candidates::Term(term) => self.term_triggers(term, folding),
             Candidates::All(parts) => {
-                let parts = parts.iter().filter_map(|part| self.triggers(part));
+                let parts = parts.iter();
+                let parts = parts.filter_map(|part| self.triggers(part, folding));
                 parts.min_by_key(|triggers| triggers.iter().map(Trigger::cost).sum::<usize>())
             }
             Candidates::AnyOf(parts) => {
-                let parts = parts.iter().map(|part| self.triggers(part));
+                let parts = parts.iter().map(|part| self.triggers(part, folding));
                 let parts: Option<Vec<_>> = parts.collect();
                 parts.map(|parts| parts.into_iter().flatten().collect())
             }
         }
     }
 
-    fn term_triggers(&mut self, term: &Term) -> Option<Vec<Trigger>> {
+    fn term_triggers(&mut self, term: &Term, folding: Folding) -> Option<Vec<Trigger>> {
         let feature = match term {
             Term::Word(word) => {
                 return Some(vec![Trigger::Word {
-                    number: self.words.add(word, self.predicate.folding()),
+                    number: self.words.add(word, folding),
                     chars: word.text().chars().count(),
                 }]);
             }
@@ -394,6 +415,6 @@ fn has_boosts(predicate: &Predicate) -> bool {
 }
 
 /// A number of parts of predicates, each of which takes more than a byte of memory.
-fn count(number: usize) -> u32 {
+fn small(number: usize) -> u32 {
     u32::try_from(number).unwrap_or(u32::MAX)
 }

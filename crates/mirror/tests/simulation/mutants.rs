@@ -146,36 +146,39 @@ fn beginning_at(machine: &Machine, origin: &Key) -> Machine {
     changed
 }
 
-type Case = (Mutant, fn(u64) -> Drawn, fn(&Violation) -> bool);
+/// A mutant, the first seed that is run, the runs, and the expected violation. The first seed is one that catches the
+/// mutant; others follow, because any change of the simulation may change that.
+type Case = (Mutant, u64, fn(u64) -> Drawn, fn(&Violation) -> bool);
 
 #[test]
 fn each_mutant_is_caught_by_the_law_that_it_breaks() {
     let is_lost = |it: &Violation| matches!(it, Violation::Unaccounted(_) | Violation::Missing(_));
     let is_content = |it: &Violation| matches!(it, Violation::Content(_));
     let cases: [Case; 10] = [
-        (Mutant::OriginMovesAtPolls, Drawn::of, |it| {
+        (Mutant::OriginMovesAtPolls, 0, Drawn::of, |it| {
             matches!(it, Violation::Origin(_))
         }),
-        (Mutant::OriginAboveHistory, of_counted_history, |it| {
+        (Mutant::OriginAboveHistory, 1, of_counted_history, |it| {
             matches!(it, Violation::Origin(_))
         }),
-        (Mutant::LeaseOutlivesSession, Drawn::of, |it| {
+        (Mutant::LeaseOutlivesSession, 7, Drawn::of, |it| {
             matches!(it, Violation::Stalled(_))
         }),
-        (Mutant::RungsPassUnread, Drawn::of, |it| {
+        (Mutant::RungsPassUnread, 0, Drawn::of, |it| {
             matches!(
                 it,
                 Violation::Missing(_) | Violation::Unaccounted(_) | Violation::Content(_)
             )
         }),
-        (Mutant::CursorBeforePosts, Drawn::of, is_lost),
-        (Mutant::GapClosedByShortPage, Drawn::of, is_lost),
-        (Mutant::AbsenceIgnored, Drawn::of, is_content),
-        (Mutant::EmptyAnswerIsTheEnd, Drawn::of, |it| {
+        (Mutant::CursorBeforePosts, 4, Drawn::of, is_lost),
+        (Mutant::GapClosedByShortPage, 11, Drawn::of, is_lost),
+        (Mutant::AbsenceIgnored, 19, Drawn::of, is_content),
+        (Mutant::EmptyAnswerIsTheEnd, 13, Drawn::of, |it| {
             matches!(it, Violation::Missing(_))
         }),
         (
             Mutant::RefusesDisorder,
+            0,
             |seed| Drawn::quirky(seed, &[Quirk::SinceIdIgnored]),
             |it| {
                 matches!(
@@ -186,6 +189,7 @@ fn each_mutant_is_caught_by_the_law_that_it_breaks() {
         ),
         (
             Mutant::ComparesTexts,
+            0,
             |seed| Drawn {
                 refreshes: true,
                 ..Drawn::quirky(seed, &[Quirk::EscapesDiffer])
@@ -205,8 +209,8 @@ fn of_counted_history(seed: u64) -> Drawn {
 }
 
 /// Some of the first runs end with the violation that is expected of a mutant.
-fn assert_caught((mutant, drawn, is_caught): Case) {
-    let ends: Vec<String> = (0..40)
+fn assert_caught((mutant, first, drawn, is_caught): Case) {
+    let ends: Vec<String> = (first..first + 40)
         .map_while(
             |seed| match Simulation::new(drawn(seed)).with(mutant).run() {
                 Err(violation) if is_caught(&violation) => None,
