@@ -18,6 +18,37 @@ use crate::{
     local_ids,
 };
 
+/// The owner of a library.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum LibraryOwner {
+    Source(SourceKey),
+    Account(LocalAccountId),
+}
+
+impl LibraryOwner {
+    fn kind(self) -> &'static str {
+        match self {
+            LibraryOwner::Source(_) => "source",
+            LibraryOwner::Account(_) => "account",
+        }
+    }
+
+    fn id(self) -> i64 {
+        match self {
+            LibraryOwner::Source(source) => source.id(),
+            LibraryOwner::Account(account) => sql(account),
+        }
+    }
+
+    /// The instance with which the library is stored; 0 if the owner has none.
+    fn instance_id(self) -> i64 {
+        match self {
+            LibraryOwner::Source(source) => source.instance_id(),
+            LibraryOwner::Account(_) => 0,
+        }
+    }
+}
+
 /// A library whose USNs only this transaction takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Library {
@@ -53,97 +84,45 @@ impl PendingOpening {
     }
 }
 
-/// Adds the empty library of a new source. Locks the clock.
-pub(crate) fn add(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
+/// Adds the empty library of a new owner. Locks the clock.
+pub(crate) fn add(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<(), DbError> {
     let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
         "insert into library
              (id, instance_id, owner_kind, owner_id, update_count, opening_id, first_usn)
-         values ($1, $3, 'source', $2, 0, 0, 1)",
-        &[&id, &source.id(), &source.instance_id()],
+         values ($1, $2, $3, $4, 0, 0, 1)",
+        &[&id, &owner.instance_id(), &owner.kind(), &owner.id()],
     )
 }
 
-/// Adds the empty library of a new local account. Locks the clock.
-pub(crate) fn add_for_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), DbError> {
-    let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
+/// Removes the library of an owner.
+pub(crate) fn remove(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<(), DbError> {
     tx.execute_later(
-        "insert into library
-             (id, instance_id, owner_kind, owner_id, update_count, opening_id, first_usn)
-         values ($1, $3, 'account', $2, 0, 0, 1)",
-        &[&id, &sql(account), &NO_INSTANCE],
+        &format!("delete from library where {IS_OWNERS}"),
+        &[&owner.id(), &owner.kind(), &owner.instance_id()],
     )
 }
 
-/// Removes a local account's library.
-pub(crate) fn remove_of_account(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), DbError> {
-    tx.execute_later(
-        "delete from library where owner_id = $1 and owner_kind = 'account' and instance_id = $2",
-        &[&sql(account), &NO_INSTANCE],
-    )
+/// The last USN of an owner's library; `None` if the owner does not exist.
+pub(crate) fn update_count(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<Option<i64>, DbError> {
+    let pending = update_count_later(tx, owner)?;
+    Ok(tx.rows(pending)?.pop())
 }
 
-/// The library of a local account, to take USNs from it; `None` if the account does not exist. The
-/// account must be locked.
-pub(crate) fn of_account(
+/// [`update_count`], requested together with the next query. At most one row.
+pub(crate) fn update_count_later(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
-) -> Result<Option<Library>, DbError> {
-    let opening = PendingOpening::ask(tx)?;
-    let library = tx.query_opt(
-        &format!(
-            "select {COLUMNS} from library l
-             where l.owner_id = $1 and l.owner_kind = 'account' and l.instance_id = $2"
-        ),
-        &[&sql(account), &NO_INSTANCE],
-        Library::from_row,
-    )?;
-    let last_opening = opening.read(tx)?;
-    Ok(library.map(|library| Library {
-        last_opening,
-        ..library
-    }))
-}
-
-/// Removes a source's library.
-pub(crate) fn remove(tx: &mut Tx<'_>, source: SourceKey) -> Result<(), DbError> {
-    tx.execute_later(
-        "delete from library where owner_id = $1 and owner_kind = 'source' and instance_id = $2",
-        &[&source.id(), &source.instance_id()],
-    )
-}
-
-/// The last USN of a source's library; `None` if the source does not exist.
-pub(crate) fn update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<Option<i64>, DbError> {
-    tx.query_opt(
-        "select update_count from library
-         where owner_id = $1 and owner_kind = 'source' and instance_id = $2",
-        &[&source.id(), &source.instance_id()],
-        |row| row.i64("update_count"),
-    )
-}
-
-/// The last USN of a local account's library; 0 if the account does not exist.
-pub(crate) fn update_count_of_account(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-) -> Result<i64, DbError> {
-    let pending = update_count_of_account_later(tx, account)?;
-    Ok(tx.rows(pending)?.pop().unwrap_or_default())
-}
-
-/// [`update_count_of_account`], requested together with the next query. At most one row.
-pub(crate) fn update_count_of_account_later(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    owner: LibraryOwner,
 ) -> Result<PendingRows<'static, i64>, DbError> {
     tx.query_later(
-        "select update_count from library
-         where owner_id = $1 and owner_kind = 'account' and instance_id = $2",
-        &[&sql(account), &NO_INSTANCE],
+        &format!("select update_count from library where {IS_OWNERS}"),
+        &[&owner.id(), &owner.kind(), &owner.instance_id()],
         |row| row.i64("update_count"),
     )
 }
+
+/// The condition for an owner's library. The parameters are the owner's ID, kind and instance.
+const IS_OWNERS: &str = "owner_id = $1 and owner_kind = $2 and instance_id = $3";
 
 /// The columns of a `library l` that [`Library::from_row`] reads.
 pub(crate) const COLUMNS: &str = "l.id as library_id, l.instance_id, l.update_count";
@@ -178,10 +157,7 @@ impl Library {
         if self.update_count == self.before {
             return Ok(());
         }
-        let opening_id = match self.last_opening {
-            Some(known) => known,
-            None => record_opening(tx)?,
-        };
+        let opening_id = self.opening(tx)?;
         tx.execute_later(
             "update library set update_count = $2, opening_id = $4,
                  first_usn = case when opening_id < $4 then $3 else first_usn end
@@ -195,19 +171,21 @@ impl Library {
             ],
         )
     }
+
+    /// Returns the number of the last opening, after recording this one if it is new.
+    fn opening(&self, tx: &mut Tx<'_>) -> Result<i64, DbError> {
+        let opening = tx.opening();
+        match self.last_opening {
+            Some(known) => Ok(known),
+            None if tx.is_distributed() => tx.apart(|tx| record_opening(tx, &opening)),
+            None => record_opening(tx, &opening),
+        }
+    }
 }
 
 /// Records this opening of the store, unless another transaction has done so meanwhile. Returns the
 /// last one's number. Locks the clock, so that no two openings get one number.
-fn record_opening(tx: &mut Tx<'_>) -> Result<i64, DbError> {
-    let opening = tx.opening();
-    match tx.is_distributed() {
-        true => tx.apart(|tx| record(tx, &opening)),
-        false => record(tx, &opening),
-    }
-}
-
-fn record(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
+fn record_opening(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
     local_ids::take_later(tx, 0, 0)?;
     let sql = format!(
         "insert into opening (id, nonce, opened_at_ms)
@@ -220,6 +198,3 @@ fn record(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
         row.i64("id")
     })
 }
-
-/// The placement of libraries without an instance.
-const NO_INSTANCE: i64 = 0;

@@ -5,15 +5,11 @@
 //! before another part of the same transaction locks the local clock. In a distributed store, the
 //! first USN of an opening locks the clock in another transaction.
 
-use driftline_db::{Column, Tx};
+use driftline_db::{Column, DbError, Tx};
 use strum::IntoStaticStr;
 
-use super::{Library, of_account};
-use crate::{
-    error::StoreError,
-    id_types::{LocalAccountId, sql},
-    local_ids,
-};
+use super::{COLUMNS, IS_OWNERS, Library, LibraryOwner, PendingOpening};
+use crate::{error::StoreError, id_types::LocalAccountId, local_ids};
 
 /// The kinds of objects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
@@ -33,65 +29,78 @@ impl ObjectKind {
     }
 }
 
-/// Adds `count` objects with consecutive IDs; returns the first. Locks the clock.
-pub(crate) fn add(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    kind: ObjectKind,
-    count: usize,
-    now_ms: i64,
-) -> Result<i64, StoreError> {
-    let usns = take_usns(tx, account, count)?;
-    let first = local_ids::take(tx, now_ms, count)?;
-    tx.execute_many_later(
-        "insert into library_object (account_id, id, kind, first_usn, usn, removed)
-         select $1, r.id, $2, r.usn, r.usn, false from {rows as r(id, usn)}",
-        &[&sql(account), &kind.name()],
-        &[Column::i64(first..first + count as i64), Column::i64(usns)],
-    )?;
-    Ok(first)
+/// The library of a local account, for one or several changes of its objects. Each change stores
+/// its USNs at once: the library's row is written before the clock is locked.
+pub(crate) struct AccountLibrary {
+    account: i64,
+    library: Library,
 }
 
-/// Gives the next USN to a changed object.
-pub(crate) fn change(tx: &mut Tx<'_>, account: LocalAccountId, id: i64) -> Result<(), StoreError> {
-    write(tx, account, &[id], false)
-}
-
-/// Gives the next USNs to removed objects, in their order.
-pub(crate) fn remove(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    ids: &[i64],
-) -> Result<(), StoreError> {
-    write(tx, account, ids, true)
-}
-
-fn write(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    ids: &[i64],
-    removed: bool,
-) -> Result<(), StoreError> {
-    if ids.is_empty() {
-        return Ok(());
+impl AccountLibrary {
+    /// Loads the library of an account that this transaction has locked.
+    pub(crate) fn load(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+    ) -> Result<AccountLibrary, StoreError> {
+        let owner = LibraryOwner::Account(account);
+        let opening = PendingOpening::ask(tx)?;
+        let library = tx.query_opt(
+            &format!("select {COLUMNS} from library l where {IS_OWNERS}"),
+            &[&owner.id(), &owner.kind(), &owner.instance_id()],
+            Library::from_row,
+        )?;
+        let last_opening = opening.read(tx)?;
+        let mut library = library.ok_or(StoreError::NoAccount)?;
+        library.last_opening = last_opening;
+        let account = owner.id();
+        Ok(AccountLibrary { account, library })
     }
-    let usns = take_usns(tx, account, ids.len())?;
-    Ok(tx.execute_many_later(
-        "update library_object set usn = r.usn, removed = $2 from {rows as r(id, usn)}
-         where account_id = $1 and library_object.id = r.id",
-        &[&sql(account), &removed],
-        &[Column::i64(ids.iter().copied()), Column::i64(usns)],
-    )?)
-}
 
-/// Takes the next USNs of an account's library, in their order.
-fn take_usns(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    count: usize,
-) -> Result<Vec<i64>, StoreError> {
-    let mut library: Library = of_account(tx, account)?.ok_or(StoreError::NoAccount)?;
-    let usns = (0..count).map(|_| library.next_usn()).collect();
-    library.save(tx)?;
-    Ok(usns)
+    /// Adds `count` objects with consecutive IDs; returns the first. Locks the clock.
+    pub(crate) fn add(
+        &mut self,
+        tx: &mut Tx<'_>,
+        kind: ObjectKind,
+        count: usize,
+        now_ms: i64,
+    ) -> Result<i64, DbError> {
+        let usns = self.take_usns(tx, count)?;
+        let first = local_ids::take(tx, now_ms, count)?;
+        tx.execute_many_later(
+            "insert into library_object (account_id, id, kind, first_usn, usn, removed)
+             select $1, r.id, $2, r.usn, r.usn, false from {rows as r(id, usn)}",
+            &[&self.account, &kind.name()],
+            &[Column::i64(first..first + count as i64), Column::i64(usns)],
+        )?;
+        Ok(first)
+    }
+
+    /// Gives the next USN to a changed object.
+    pub(crate) fn change(&mut self, tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
+        self.write(tx, &[id], false)
+    }
+
+    /// Gives the next USNs to removed objects, in their order. There must be one at least.
+    pub(crate) fn remove(&mut self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<(), DbError> {
+        self.write(tx, ids, true)
+    }
+
+    fn write(&mut self, tx: &mut Tx<'_>, ids: &[i64], removed: bool) -> Result<(), DbError> {
+        let usns = self.take_usns(tx, ids.len())?;
+        tx.execute_many_later(
+            "update library_object set usn = r.usn, removed = $2 from {rows as r(id, usn)}
+             where account_id = $1 and library_object.id = r.id",
+            &[&self.account, &removed],
+            &[Column::i64(ids.iter().copied()), Column::i64(usns)],
+        )
+    }
+
+    /// Takes the next USNs, in their order, and stores them. Only the first call may record the
+    /// opening, because the clock may be locked later.
+    fn take_usns(&mut self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<i64>, DbError> {
+        self.library.last_opening = Some(self.library.opening(tx)?);
+        let usns = (0..count).map(|_| self.library.next_usn()).collect();
+        self.library.save(tx)?;
+        Ok(usns)
+    }
 }

@@ -119,7 +119,8 @@ pub fn after(
     limit: u32,
 ) -> Result<ChangePage, StoreError> {
     // One snapshot: changes above this count belong to the next page.
-    let Some(update_count) = library::update_count(tx, source)? else {
+    let Some(update_count) = library::update_count(tx, library::LibraryOwner::Source(source))?
+    else {
         return Ok(ChangePage::default());
     };
     let arrived = export::arrived_later(tx, source, usn, limit)?;

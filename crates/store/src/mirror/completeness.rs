@@ -34,7 +34,8 @@ pub struct StoredCounts {
 /// # Errors
 /// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
 pub fn counts(tx: &mut Tx<'_>, source: SourceKey) -> Result<StoredCounts, StoreError> {
-    let update_count = library::update_count(tx, source)?.ok_or(StoreError::NoSource)?;
+    let update_count = library::update_count(tx, library::LibraryOwner::Source(source))?;
+    let update_count = update_count.ok_or(StoreError::NoSource)?;
     let unreadable = quarantine::count(tx, source)?;
     Ok(tx.query_one(
         "select count(*) as entries, count(case when not gone then 1 end) as live,

@@ -104,7 +104,7 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
         log_ins::end_all(tx, account)?;
         home_source::remove_all(tx, account)?;
         tx.execute_later("delete from profile where account_id = $1", &[&key])?;
-        library::remove_of_account(tx, account)?;
+        library::remove(tx, library::LibraryOwner::Account(account))?;
         tx.execute_later("delete from local_account where id = $1", &[&key])?;
     }
     let contents = AccountContents {

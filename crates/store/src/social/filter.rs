@@ -17,7 +17,7 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::{self, ObjectKind},
+    library::object::{AccountLibrary, ObjectKind},
     local_ids,
     posts::timeline::PostKey,
 };
@@ -83,7 +83,7 @@ pub fn create(
     if filter_rows::count(tx, account)? >= MAX_FILTERS as i64 {
         return Ok(Err(FilterRefused::Many));
     }
-    let id = object::add(tx, account, ObjectKind::Filter, 1, now_ms)?;
+    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, 1, now_ms)?;
     filter_rows::store(tx, account, id, &settings)?;
     add_keywords(tx, account, id, keywords, now_ms)?;
     let id = from_sql(id)?;
@@ -150,7 +150,7 @@ pub fn set(
     if is_same_settings && added.is_empty() && replaced.is_empty() && removed.is_empty() {
         return Ok(Ok(known));
     }
-    object::change(tx, account, sql(id))?;
+    AccountLibrary::load(tx, account)?.change(tx, sql(id))?;
     if !is_same_settings {
         filter_rows::store(tx, account, sql(id), &settings)?;
     }
@@ -207,7 +207,7 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: LocalId) -> Result<b
     if by_id(tx, account, id)?.is_none() {
         return Ok(false);
     }
-    object::remove(tx, account, &[sql(id)])?;
+    AccountLibrary::load(tx, account)?.remove(tx, &[sql(id)])?;
     filter_rows::remove(tx, account, sql(id))?;
     Ok(true)
 }
@@ -233,7 +233,7 @@ pub fn add_post(
     if known.posts.len() >= MAX_POSTS_PER_FILTER {
         return Ok(Err(FilterRefused::ManyPosts));
     }
-    object::change(tx, account, sql(id))?;
+    AccountLibrary::load(tx, account)?.change(tx, sql(id))?;
     let part = local_ids::take(tx, now_ms, 1)?;
     tx.execute_later(
         "insert into filter_post (account_id, id, filter_id, instance_id, post_id)
@@ -269,7 +269,7 @@ pub fn remove_post(
     let Some(filter) = filter else {
         return Ok(false);
     };
-    object::change(tx, account, filter)?;
+    AccountLibrary::load(tx, account)?.change(tx, filter)?;
     tx.execute_later(
         "delete from filter_post where account_id = $1 and id = $2",
         &[&sql(account), &sql(part)],

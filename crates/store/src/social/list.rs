@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
-    library::object::{self, ObjectKind},
+    library::object::{AccountLibrary, ObjectKind},
     search,
 };
 
@@ -89,7 +89,7 @@ pub fn create(
         true => Some(sql(search::end(tx)?)),
         false => None,
     };
-    let id = object::add(tx, account, ObjectKind::List, 1, now_ms)?;
+    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::List, 1, now_ms)?;
     tx.execute_later(
         "insert into list (account_id, id, title, replies_policy, exclusive, predicate, notified_id)
          values ($1, $2, $3, $4, $5, $6, $7)",
@@ -152,7 +152,7 @@ pub fn set(
             true => Some(sql(search::end(tx)?)),
             false => None,
         };
-        object::change(tx, account, sql(id))?;
+        AccountLibrary::load(tx, account)?.change(tx, sql(id))?;
         tx.execute_later(
             "update list set title = $3, replies_policy = $4, exclusive = $5,
                  predicate = case when $9 then predicate else $6 end, notified_id = $7, feed_hash = case when $8 then null else feed_hash end,
@@ -252,7 +252,7 @@ pub fn set_feed(
     if known.is_none_or(|known| !known.has_predicate()) {
         return Ok(false);
     }
-    object::change(tx, account, sql(list))?;
+    AccountLibrary::load(tx, account)?.change(tx, sql(list))?;
     let (hash, readers) = feed.unzip();
     let readers = readers.map(FeedReaders::name);
     tx.execute_later(
@@ -298,7 +298,7 @@ pub fn remove(tx: &mut Tx<'_>, account: LocalAccountId, list: LocalId) -> Result
     }
     let mut gone: Vec<i64> = member_ids(tx, account, list)?;
     gone.push(sql(list));
-    object::remove(tx, account, &gone)?;
+    AccountLibrary::load(tx, account)?.remove(tx, &gone)?;
     list_entry::clear(tx, ListKey { account, list })?;
     tx.execute_later(
         "delete from list_member where account_id = $1 and list_id = $2",
@@ -330,7 +330,7 @@ pub fn forget_member(
     if gone.is_empty() {
         return Ok(());
     }
-    object::remove(tx, account, &gone)?;
+    AccountLibrary::load(tx, account)?.remove(tx, &gone)?;
     Ok(tx.execute_later(
         "delete from list_member where account_id = $1 and member_id = $2",
         &[&sql(account), &sql(member)],

@@ -11,7 +11,7 @@ use crate::{
         AccountId, InstanceId, LocalAccountId, LocalId, SourceKey, account_id, from_sql,
         local_account_id, sql,
     },
-    library::object::{self, ObjectKind},
+    library::object::{AccountLibrary, ObjectKind},
     posts::timeline::Range,
 };
 
@@ -80,7 +80,8 @@ pub fn add(
     if known.len() + new.len() > MAX_LIST_MEMBERS {
         return Ok(Err(AddRefused::Many));
     }
-    let first = object::add(tx, account, ObjectKind::ListMember, new.len(), now_ms)?;
+    let first =
+        AccountLibrary::load(tx, account)?.add(tx, ObjectKind::ListMember, new.len(), now_ms)?;
     tx.execute_many_later(
         "insert into list_member (account_id, list_id, member_id, id)
          select $1, $2, r.member_id, r.id from {rows as r(member_id, id)}",
@@ -116,7 +117,10 @@ pub fn remove(
         &[&sql(account), &sql(list), &column()],
         |row| row.i64("id"),
     )?;
-    object::remove(tx, account, &gone)?;
+    if gone.is_empty() {
+        return Ok(true);
+    }
+    AccountLibrary::load(tx, account)?.remove(tx, &gone)?;
     tx.execute_later(
         "delete from list_member where account_id = $1 and list_id = $2 and member_id {in $3}",
         &[&sql(account), &sql(list), &column()],

@@ -174,7 +174,7 @@ fn insert(
         ],
     )?;
     profile::add(tx, id, &Profile::default())?;
-    library::add_for_account(tx, id)?;
+    library::add(tx, library::LibraryOwner::Account(id))?;
     by_id(tx, id)?.ok_or(StoreError::NoAccount)
 }
 

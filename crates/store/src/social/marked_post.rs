@@ -8,7 +8,7 @@ use super::{local_account, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::{self, ObjectKind},
+    library::object::{AccountLibrary, ObjectKind},
     posts::timeline::{PostKey, Range},
 };
 
@@ -43,7 +43,7 @@ pub fn set(
     if find(tx, account, mark, key.post)?.is_some() {
         return Ok(());
     }
-    let id = object::add(tx, account, kind(mark), 1, now_ms)?;
+    let id = AccountLibrary::load(tx, account)?.add(tx, kind(mark), 1, now_ms)?;
     Ok(tx.execute_later(
         "insert into marked_post (account_id, post_id, mark, id, instance_id)
          values ($1, $2, $3, $4, $5)",
@@ -71,7 +71,7 @@ pub fn remove(
     let Some(id) = find(tx, account, mark, post)? else {
         return Ok(false);
     };
-    object::remove(tx, account, &[id])?;
+    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
     tx.execute_later(
         "delete from marked_post where account_id = $1 and post_id = $2 and mark = $3",
         &[&sql(account), &sql(post), &mark.name()],

@@ -8,7 +8,7 @@ use super::{local_account, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::{self, ObjectKind},
+    library::object::{AccountLibrary, ObjectKind},
 };
 
 /// A read marker.
@@ -76,10 +76,10 @@ pub fn set(
     let id = match known {
         Some((_, known)) if known.last_read_id == last_read_id => return Ok(Ok(known)),
         Some((id, _)) => {
-            object::change(tx, account, id)?;
+            AccountLibrary::load(tx, account)?.change(tx, id)?;
             id
         }
-        None => object::add(tx, account, ObjectKind::Marker, 1, now_ms)?,
+        None => AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Marker, 1, now_ms)?,
     };
     tx.execute_later(
         "insert into marker (account_id, timeline, id, last_read_id, version, updated_at_ms)

@@ -47,16 +47,8 @@ use driftline_db::{DbError, PendingRows, Tx};
 
 use crate::{error::StoreError, id_types::LocalAccountId, library};
 
-/// The last USN of an account's library, which changes whenever one of its objects does; 0 if the
-/// account does not exist.
-///
-/// # Errors
-/// [`DbError`] if the database fails.
-pub fn update_count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
-    library::update_count_of_account(tx, account)
-}
-
-/// [`update_count`], requested together with the next query. At most one row.
+/// The last USN of an account's library, which changes whenever one of its objects does, requested
+/// together with the next query. There is no row if the account does not exist.
 ///
 /// # Errors
 /// [`DbError`] if the database fails.
@@ -64,7 +56,7 @@ pub fn update_count_later(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
 ) -> Result<PendingRows<'static, i64>, DbError> {
-    library::update_count_of_account_later(tx, account)
+    library::update_count_later(tx, library::LibraryOwner::Account(account))
 }
 
 /// Parses a value that is stored under its name.

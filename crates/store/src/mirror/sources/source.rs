@@ -196,7 +196,7 @@ pub(crate) fn insert(
         instance: from_sql(instance)?,
     };
     directory::add(tx, Kind::Source, &new.name, (id, instance))?;
-    library::add(tx, key)?;
+    library::add(tx, library::LibraryOwner::Source(key))?;
     change::raise_later(tx)?;
     Ok(key)
 }

@@ -120,7 +120,7 @@ pub fn remove(
     ] {
         tx.execute(sql, &[&held.id, &held.instance_id])?;
     }
-    library::remove(tx, source)?;
+    library::remove(tx, library::LibraryOwner::Source(source))?;
     directory::remove(tx, directory::Kind::Source, held.id)?;
     change::raise_later(tx)?;
     Ok(removed)

@@ -98,7 +98,8 @@ fn objects(store: &Store, who: LocalAccountId) -> Vec<Object> {
                 })
             },
         )?;
-        Ok((objects, social::update_count(tx, who)?))
+        let count = social::update_count_later(tx, who)?;
+        Ok((objects, tx.rows(count)?.pop().unwrap_or_default()))
     });
     assert_eq!(objects.last().map_or(0, |object| object.usn), count);
     assert!(objects.is_sorted_by(|one, other| one.usn < other.usn));
