@@ -183,6 +183,16 @@ impl Library {
     }
 }
 
+/// Records this opening of a distributed store if it is new. A transaction that takes USNs after it has locked
+/// the clock must call this before: the first USN of an opening waits for the clock in another transaction.
+pub(crate) fn ensure_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
+    if tx.is_distributed() && PendingOpening::ask(tx)?.read(tx)?.is_none() {
+        let opening = tx.opening();
+        tx.apart(|tx| record_opening(tx, &opening))?;
+    }
+    Ok(())
+}
+
 /// Records this opening of the store, unless another transaction has done so meanwhile. Returns the
 /// last one's number. Locks the clock, so that no two openings get one number.
 fn record_opening(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {

@@ -20,7 +20,7 @@ use crate::{
         AccountId, LocalAccountId, LocalId, MIN_COPY_ID, account_id, from_sql, local_account_id,
         sql,
     },
-    local_ids,
+    library, local_ids,
     posts::timeline::Range,
 };
 
@@ -107,6 +107,14 @@ pub fn follow(
         store(tx, account, &row)?;
     }
     Ok(Ok(row))
+}
+
+/// Prepares a transaction for several actions of this module, each of which locks the clock last.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn prepare_several(tx: &mut Tx<'_>) -> Result<(), StoreError> {
+    Ok(library::ensure_opening(tx)?)
 }
 
 /// Performs an action towards another account, with all its changes or none. Returns the relations

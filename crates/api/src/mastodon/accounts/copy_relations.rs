@@ -41,6 +41,7 @@ pub(super) fn follow(
             notify: options.notify.or(Some(earlier.notified.is_some())),
         },
     };
+    relation::prepare_several(tx)?;
     let lists = list_member::lists_with(tx, account, earlier.other)?;
     let followed = relation::follow(tx, account, other.canonical_id, options, now_ms)?;
     if followed.is_err() {
@@ -65,6 +66,9 @@ pub(super) fn change(
     action: RelationMove,
     now_ms: i64,
 ) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
+    if other.copy_id.is_some() {
+        relation::prepare_several(tx)?;
+    }
     let changed = relation::change(tx, account, other.canonical_id, action, now_ms)?;
     let Some(copy) = other.copy_id else {
         return Ok(changed);
