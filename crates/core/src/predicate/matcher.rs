@@ -213,7 +213,7 @@ struct Post<'a> {
     found: FoundWords,
     folded_tags: Vec<String>,
     is_boost: bool,
-    /// Whether the post has each term, as far as that was asked.
+    /// The answers about the terms that were asked for, by the numbers of the terms.
     known: Vec<Cell<Option<bool>>>,
 }
 
