@@ -209,7 +209,8 @@ impl<'q> PlaceReader<'q> {
              where place + 0 > $1 and place + 0 < $2 and {terms} and {readers}"
         );
         if !many.is_empty() {
-            // PostgreSQL expects that many terms are in most rows, and would compare all rows with all of them.
+            // PostgreSQL expects that many terms are in most rows, and would compare all rows with all of them. The
+            // `offset` keeps it from looking each term up by the places.
             let readers = self
                 .readers
                 .array_condition(ConditionUse::Walk, FIRST_LIST, &mut lists);
@@ -221,7 +222,7 @@ impl<'q> PlaceReader<'q> {
                  from unnest(string_to_array(${list}, ' ')::int[]) as many(term)
                  cross join lateral (
                      select place, post_id, instance_id, row_terms from indexed_place
-                     where row_terms @> array[many.term]
+                     where row_terms @> array[many.term] offset 0
                  ) as found_by_one
                  where place > $1 and place < $2 and {readers}"
             ));

@@ -172,11 +172,12 @@ impl Server {
         };
         let ms = |timeout: Duration| timeout.as_millis().to_string();
         let is_write = purpose == SessionPurpose::Write;
+        let is_short = purpose != SessionPurpose::Migrate;
         let settings = [
             (STATEMENT_TIMEOUT, statement_timeout.map(ms)),
             (IDLE_TIMEOUT, idle_in_transaction_timeout.map(ms)),
-            // Plans by keys have high costs, which would start just-in-time compilation.
-            ("jit", is_write.then(|| "off".to_owned())),
+            // Plans by keys have high costs, which would start just-in-time compilation: it takes longer than they do.
+            ("jit", is_short.then(|| "off".to_owned())),
             // PostgreSQL's own method takes a third of the time of storing a post.
             (
                 "default_toast_compression",
