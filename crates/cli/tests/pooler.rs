@@ -5,7 +5,7 @@ mod support;
 
 use driftline_db::testing::{Pooler, postgres_database};
 use driftline_store::{Root, SecretUrl, Store, StoreError, Target};
-use support::{DataDir, wait_for};
+use support::{DataDir, soon};
 
 /// The server is reached, and the pool has no connection left.
 #[tokio::test(flavor = "multi_thread")]
@@ -27,11 +27,9 @@ async fn a_start_says_that_it_waits_for_a_full_pool() {
     is_held.recv().unwrap();
     let data_dir = data_dir(pooler.url());
     let server = data_dir.start(&["--json", "serve", "--listen", "127.0.0.1:0"]);
-    wait_for("the wait is logged", || {
-        data_dir
-            .log()
-            .contains("waiting for the answer to a statement: PostgreSQL at 127.0.0.1")
-    });
+    let waits = "waiting for the answer to a statement: PostgreSQL at 127.0.0.1";
+    let is_logged = soon(|| data_dir.log().contains(waits));
+    assert!(is_logged, "{}", data_dir.log());
     assert!(!data_dir.log().contains("serving"), "{}", data_dir.log());
     free.send(()).unwrap();
     holds.join().unwrap().unwrap();
