@@ -12,7 +12,9 @@ use support::{DataDir, soon};
 async fn a_start_says_that_it_waits_for_a_full_pool() {
     let database = postgres_database();
     let pooler = Pooler::start(&database, 1).unwrap();
-    let holder = open(pooler.url()).await;
+    // A busy machine takes longer to start a server than a transaction may be idle otherwise.
+    let long = "idle_in_transaction_session_timeout=10min";
+    let holder = open(&format!("{}?{long}", pooler.url())).await;
     let (held, is_held) = std::sync::mpsc::channel();
     let (free, is_free) = std::sync::mpsc::channel::<()>();
     let holding = holder.clone();

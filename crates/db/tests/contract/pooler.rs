@@ -37,7 +37,7 @@ fn nothing_stays_on_a_connection_that_others_use() {
             |row| row.text(0),
         )
     });
-    assert_eq!(settings, Ok("on \"$user\", public pglz 0 0".to_owned()));
+    assert_eq!(settings, Ok("off \"$user\", public pglz 0 0".to_owned()));
     assert_eq!(ids(&db), [], "it is the other schema's");
     other.close_blocking();
     db.close_blocking();
@@ -58,7 +58,7 @@ fn a_transaction_brings_its_settings_along() {
     };
     for _ in 0..2 {
         assert_eq!(write(&db, show), Ok("off \"own\" 77s 4s".to_owned()));
-        assert_eq!(read(&db, show), Ok("on \"own\" 77s 4s".to_owned()));
+        assert_eq!(read(&db, show), Ok("off \"own\" 77s 4s".to_owned()));
     }
     db.close_blocking();
 }

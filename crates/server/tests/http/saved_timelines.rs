@@ -561,7 +561,7 @@ async fn a_list_notifies_of_new_posts_that_its_owner_may_read() {
         Bells::new(world.store.clone(), Address::local())
             .ring_all()
             .await
-            .unwrap()
+            .unwrap();
     };
     feed.poll_posts(quakes([3])).await;
     ring().await;

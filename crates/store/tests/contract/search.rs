@@ -668,7 +668,8 @@ fn pages_of_many_authors_lose_and_repeat_nothing(store: &Store) {
     let steps = [500, 1_000, 1_280].into_iter();
     let borders = steps.flat_map(|end| [end - 1, end, end + 1].map(|places| OLD + places));
     let below: Vec<u64> = borders.chain([1_900, 2_500, NEWEST + 1]).collect();
-    let queries: [(&str, u16, &dyn Fn(u64) -> bool); 3] = [
+    type IsMatch<'f> = &'f dyn Fn(u64) -> bool;
+    let queries: [(&str, u16, IsMatch<'_>); 3] = [
         ("猫舌", 20, &is_named),
         ("猫舌 visibility:public", 60, &is_named),
         ("猫舌 OR #cats", 60, &is_either),
