@@ -78,11 +78,8 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
             command.env("RUST_TEST_THREADS", (cores() * THREADS_A_CORE).to_string());
         }
     }
-    // The programs that take longest begin; one lane begins with the last ones.
-    programs.sort_by_key(|program| {
-        let computes_longest = LONGEST.contains(&program.name.as_str());
-        (!is_waiting(&program.name), computes_longest)
-    });
+    // The programs that take longest begin.
+    programs.sort_by_key(|program| !is_waiting(&program.name));
     let all = programs.len();
     let ended = run_all(programs);
     let mut failed = Vec::new();
@@ -223,8 +220,6 @@ impl Tally {
     }
 }
 
-/// The programs that compute longest.
-const LONGEST: [&str; 2] = ["mirror/simulation", "store/contract"];
 /// The seed from which property tests draw. It is the same in each run, so that a change passes or fails alike
 /// everywhere; `cargo test` and `cargo xtask soak` draw anew.
 const DRAWN_FROM: &str = "PROPTEST_RNG_SEED";
