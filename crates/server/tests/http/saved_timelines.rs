@@ -627,7 +627,7 @@ async fn a_list_with_another_predicate_notifies_of_later_posts() {
     }
 }
 
-/// Of several processes one notifies of each post.
+/// One of several processes notifies of each post.
 #[tokio::test]
 async fn two_processes_notify_of_each_post_once() {
     const ALL: &str = "/api/v1/notifications";

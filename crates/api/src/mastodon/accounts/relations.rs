@@ -59,7 +59,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
 
 /// How the account stands to others.
 ///
-/// In the order of the IDs, and under the same IDs; accounts that are not there are related to nobody.
+/// The answer has the order of the IDs and the same IDs. An account that is not there is related to nobody.
 #[utoipa::path(
     get, path = "/api/v1/accounts/relationships", tag = "accounts", params(IdsParams),
     security(("account" = ["read:follows"])),
