@@ -1,5 +1,4 @@
 use std::fmt;
-use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 #[cfg(feature = "testing")]
 use std::sync::OnceLock;
@@ -15,6 +14,7 @@ use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::job::Call;
 use crate::migrate::{self, MAX_OPENING_WAIT, Migration, migrate, when_free};
+use crate::opening::Opening;
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{Pool, Server, SessionPurpose};
 use crate::queue::Queue;
@@ -34,7 +34,7 @@ pub struct Db(Arc<Inner>);
 struct Inner {
     dialect: Dialect,
     /// See [`Tx::opening`].
-    opening: Arc<str>,
+    opening: Arc<Opening>,
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     counters: Arc<Counters>,
@@ -246,12 +246,13 @@ impl Inner {
             Target::Sqlite { .. } => Dialect::Sqlite,
             Target::Postgres { .. } => Dialect::Postgres,
         };
+        let counters: Arc<Counters> = Arc::default();
         let inner = Inner {
             dialect,
-            opening: random_name().into(),
+            opening: Arc::new(Opening::new(Arc::clone(&counters))),
             writes: Arc::new(Queue::new(options.queue)),
             reads: Arc::new(Queue::new(options.queue)),
-            counters: Arc::default(),
+            counters,
             vacuum: Arc::default(),
             alive: watch::Sender::new(()),
             readers: watch::Sender::new(()),
@@ -445,12 +446,6 @@ fn check(target: &Target, migrations: &[Migration]) -> Result<(), DbError> {
             checked
         }
     }
-}
-
-/// 32 random hexadecimal digits.
-fn random_name() -> String {
-    let random = || RandomState::new().hash_one(0);
-    format!("{:016x}{:016x}", random(), random())
 }
 
 pub(crate) fn on_own_thread<T: Send + 'static>(

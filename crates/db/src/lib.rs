@@ -31,6 +31,7 @@ mod dialect;
 mod error;
 mod job;
 mod migrate;
+mod opening;
 mod options;
 mod postgres;
 mod queue;
