@@ -11,10 +11,11 @@
 
 -- The store itself ------------------------------------------------------------------------------------
 
--- The store's random name. A copy of its files has the same; a restored store gets another one.
+-- The store's random names. A copy of its files has the same; a restored store gets another `nonce` and keeps `lineage`.
 create table store_identity (
     one {i64} primary key not null,
-    nonce text not null
+    nonce text not null,
+    lineage text not null
 ) {strict};
 
 -- Each opening of the store. A library names the last one in which it gave a USN, so that a copy of the

@@ -53,7 +53,7 @@ pub use nodes::node_lease;
 pub use open::{
     backup, database_clock, distribution,
     schema::MIGRATIONS,
-    store::{Store, nonce, touch},
+    store::{Store, lineage, nonce, touch},
 };
 pub use posts::{
     account, author_hosts, edited_post, export, fetched_history, find, history, index_pending,

@@ -45,6 +45,7 @@ pub fn restore(
 ) -> Result<(), StoreError> {
     check(snapshot)?;
     let finish = Box::new(move |tx: &mut Tx<'_>| {
+        begin_history(tx, now_ms)?;
         skip_usns(tx, now_ms)?;
         go_on_above(tx, now_ms)?;
         rename(tx)
@@ -62,6 +63,29 @@ fn go_on_above(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
         "update local_clock set last_id = {greatest}(last_id, $1),
              last_source_id = last_source_id + $2 where one = 1",
         &[&floor, &SKIPPED_SOURCES],
+    )
+    .map(|_| ())
+}
+
+/// Records an opening in which each library continues after the backup. A replica that has seen a later USN has
+/// diverged: its changes are lost.
+fn begin_history(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
+    let nonce = random_name(tx);
+    tx.execute(
+        &format!(
+            "insert into opening (id, nonce, opened_at_ms)
+             select coalesce(max(id), 0) + 1, {nonce}, $1 from opening"
+        ),
+        &[&now_ms],
+    )?;
+    tx.execute(
+        "insert into library_opening (library_id, instance_id, opening_id, first_usn)
+         select id, instance_id, (select max(id) from opening), update_count + 1 from library",
+        &[],
+    )?;
+    tx.execute(
+        "update library set opening_id = (select max(id) from opening)",
+        &[],
     )
     .map(|_| ())
 }
@@ -88,15 +112,20 @@ fn skip_usns(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
 
 /// Gives the store another name than that of its original.
 fn rename(tx: &mut Tx<'_>) -> Result<(), DbError> {
-    let nonce = match tx.dialect() {
-        Dialect::Sqlite => "lower(hex(randomblob(16)))",
-        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
-    };
+    let nonce = random_name(tx);
     tx.execute(
         &format!("update store_identity set nonce = {nonce} where one = 1"),
         &[],
     )
     .map(|_| ())
+}
+
+/// An expression for 32 random hexadecimal digits.
+fn random_name(tx: &Tx<'_>) -> &'static str {
+    match tx.dialect() {
+        Dialect::Sqlite => "lower(hex(randomblob(16)))",
+        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
+    }
 }
 
 fn refuse_distributed(tx: &mut Tx<'_>) -> Result<(), DbError> {
