@@ -28,6 +28,7 @@ pub mod marked_post;
 pub mod marked_timeline;
 pub mod marker;
 pub mod mute;
+pub mod note;
 pub mod notification;
 mod passphrase_columns;
 pub mod pending_account;
