@@ -13,8 +13,12 @@ use crate::{
     id_types::{
         AccountId, InstanceId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql,
     },
-    posts::{account, timeline::PostKey},
+    posts::{
+        account,
+        timeline::{self, PostKey},
+    },
     social::local_account,
+    viewer::Viewer,
 };
 
 /// A new key of a list or filter.
@@ -24,22 +28,24 @@ pub(crate) fn random(kind: ObjectKind) -> Result<ObjectKey, DbError> {
     Ok(ObjectKey::random(kind, u128::from_ne_bytes(bits)))
 }
 
-/// The key of a bookmark or favourite of a post.
+/// The key of a bookmark or favourite of a post that the account may see.
 pub(crate) fn for_post(
     tx: &mut Tx<'_>,
+    account: LocalAccountId,
     kind: ObjectKind,
     post: PostKey,
 ) -> Result<ObjectKey, StoreError> {
-    let name = post_names(tx, &[post])?.remove(&post.post);
+    let name = post_names(tx, account, &[post])?.remove(&post.post);
     let name = name.unwrap_or_else(|| local_name(post.post));
     let key = ObjectKey::of_post(kind, &name);
     key.map_err(|error| StoreError::unreadable("a post's name", &error))
 }
 
-/// The names of posts in keys and values: the URI, or `id:` and the ID of this server if the post
-/// has none that may be part of a key. A post that is gone has the latter.
+/// The names of posts in keys and values: the URI, or if the post has none that may be part of a
+/// key, `id:` and the ID at which the account sees it. Posts that have neither are omitted.
 pub(crate) fn post_names(
     tx: &mut Tx<'_>,
+    account: LocalAccountId,
     posts: &[PostKey],
 ) -> Result<HashMap<LocalId, String>, StoreError> {
     if posts.is_empty() {
@@ -53,14 +59,13 @@ pub(crate) fn post_names(
         ],
         |row| Ok((from_sql(row.i64("id")?)?, row.opt_text("uri")?)),
     )?;
-    let uris = uris.into_iter();
-    let mut uris: HashMap<LocalId, String> =
-        uris.filter_map(|(id, uri)| Some((id, uri?))).collect();
-    let names = posts.iter().map(|post| {
-        let uri = uris.remove(&post.post).filter(|uri| may_be_in_key(uri));
-        (post.post, uri.unwrap_or_else(|| local_name(post.post)))
-    });
-    Ok(names.collect())
+    let uris = uris.into_iter().filter_map(|(id, uri)| Some((id, uri?)));
+    let mut names: HashMap<LocalId, String> = uris.filter(|(_, uri)| may_be_in_key(uri)).collect();
+    let unnamed = posts.iter().filter(|post| !names.contains_key(&post.post));
+    let unnamed: Vec<PostKey> = unnamed.copied().collect();
+    let seen = timeline::by_post_ids(tx, &unnamed, Viewer::Account(account))?;
+    names.extend(seen.iter().map(|(id, post)| (*id, local_name(post.id))));
+    Ok(names)
 }
 
 /// True if the key of an object of any kind with this name can be stored.

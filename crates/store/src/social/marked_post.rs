@@ -47,7 +47,7 @@ pub fn set(
     if find(tx, account, mark, key.post)?.is_some() {
         return Ok(());
     }
-    let object_key = object_keys::for_post(tx, kind(mark), key)?;
+    let object_key = object_keys::for_post(tx, account, kind(mark), key)?;
     let of_copy = object::find(tx, account, &object_key)?.filter(|object| !object.is_removed);
     if let Some(of_copy) = of_copy {
         delete(tx, account, mark, of_copy.id)?;
@@ -117,18 +117,18 @@ pub(crate) fn find(
     )?)
 }
 
-/// The posts of marks with these IDs, by the IDs.
-pub(crate) fn posts_by_ids(
+/// The marks with these IDs, in no order.
+pub(crate) fn by_ids(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     ids: &[i64],
-) -> Result<Vec<(i64, LocalId)>, StoreError> {
+) -> Result<Vec<MarkedPost>, StoreError> {
     let marks = Column::text(Mark::ALL.iter().map(|mark| mark.name()));
     Ok(tx.query(
-        "select id, post_id from marked_post
+        "select id, post_id, instance_id from marked_post
          where account_id = $1 and mark {in $2} and id {in $3}",
         &[&sql(account), &marks, &Column::i64(ids.iter().copied())],
-        |row| Ok((row.i64("id")?, from_sql(row.i64("post_id")?)?)),
+        from_row,
     )?)
 }
 

@@ -94,7 +94,7 @@ fn add_mark(
     let Some(post) = resolved.posts.get(key.name()).copied() else {
         return Ok(Err("this server has no such post for you".to_owned()));
     };
-    let own = object_keys::for_post(tx, kind, post)?;
+    let own = object_keys::for_post(tx, account, kind, post)?;
     if own != *key {
         return Ok(Err(format!("this server knows the post as {own}")));
     }

@@ -13,16 +13,19 @@ use driftline_db::Tx;
 
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, LocalId, sql},
+    id_types::{LocalAccountId, sql},
     library::{
         object::{self, KnownObject},
         object_keys,
     },
-    posts::timeline::PostKey,
+    posts::timeline::{self, PostKey},
     social::{
         filter::{self, Filter},
-        list, list_member, marked_post, marker, note,
+        list, list_member,
+        marked_post::{self, MarkedPost},
+        marker, note,
     },
+    viewer::Viewer,
 };
 
 /// The object with a key, of which the account has a value unless it was removed. `None` if the
@@ -85,8 +88,8 @@ fn load_kind(
     let ids: Vec<i64> = keys.keys().copied().collect();
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
-            let posts = marked_post::posts_by_ids(tx, account, &ids)?.into_iter();
-            posts.map(|(id, post)| (id, post_value(post))).collect()
+            let marks = marked_post::by_ids(tx, account, &ids)?;
+            mark_values(tx, account, &marks)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -120,7 +123,7 @@ fn load_kind(
         ObjectKind::Filter => {
             let mut filters = filter::all(tx, account)?;
             filters.retain(|filter| keys.contains_key(&sql(filter.id)));
-            filter_values(tx, filters)?
+            filter_values(tx, account, filters)?
         }
         ObjectKind::Note => {
             let names: Vec<&str> = keys.values().map(|key| key.name()).collect();
@@ -134,10 +137,19 @@ fn load_kind(
     })
 }
 
-fn post_value(post: LocalId) -> ObjectValue {
-    ObjectValue::Post(PostValue {
-        post: Some(post.to_string()),
-    })
+/// The values of marks: each post has the ID at which the account sees it.
+fn mark_values(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    marks: &[MarkedPost],
+) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
+    let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
+    let seen = timeline::by_post_ids(tx, &posts, Viewer::Account(account))?;
+    let values = marks.iter().map(|mark| {
+        let post = seen.get(&mark.key.post).map(|post| post.id.to_string());
+        (sql(mark.id), ObjectValue::Post(PostValue { post }))
+    });
+    Ok(values.collect())
 }
 
 fn list_value(settings: ListSettings) -> ObjectValue {
@@ -152,13 +164,14 @@ fn list_value(settings: ListSettings) -> ObjectValue {
 
 fn filter_values(
     tx: &mut Tx<'_>,
+    account: LocalAccountId,
     filters: Vec<Filter>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let posts: Vec<PostKey> = filters
         .iter()
         .flat_map(|filter| filter.posts.iter().map(|post| post.key))
         .collect();
-    let names = object_keys::post_names(tx, &posts)?;
+    let names = object_keys::post_names(tx, account, &posts)?;
     let values = filters.into_iter().map(|filter| {
         let keywords = filter.keywords.into_iter().map(|keyword| KeywordValue {
             keyword: keyword.rule.keyword,
