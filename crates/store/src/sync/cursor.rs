@@ -122,7 +122,7 @@ mod tests {
         };
         assert_eq!(empty.to_string(), "1.1..0.1");
         for cursor in [cursor, in_full, empty] {
-            assert_eq!(cursor.to_string().parse(), Ok(cursor));
+            assert_eq!(cursor.to_string().parse::<Cursor>(), Ok(cursor));
         }
     }
 

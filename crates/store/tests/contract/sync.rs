@@ -81,7 +81,7 @@ fn chunk(
         sync::chunk(tx, account, cursor.as_ref(), max_entries, max_bytes)
     })?;
     let text = chunk.cursor.to_string();
-    assert_eq!(text.parse(), Ok(chunk.cursor.clone()));
+    assert_eq!(text.parse::<Cursor>(), Ok(chunk.cursor.clone()));
     Some(chunk)
 }
 

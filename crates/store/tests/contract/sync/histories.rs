@@ -3,9 +3,9 @@
 use std::{fs, path::Path};
 
 use driftline_core::sync::LibraryState;
-use driftline_db::testing::{Fresh, databases, is_distributed};
+use driftline_db::testing::{Fresh, databases, is_distributed, postgres_database};
 use driftline_store::{
-    LocalAccountId, Store, Target, backup,
+    LocalAccountId, SecretUrl, Store, Target, backup,
     social::local_account,
     sync::{self, Cursor, Start},
     testing::open,
@@ -31,9 +31,14 @@ fn cursor(store: &Store, account: LocalAccountId) -> Cursor {
     read(store, move |tx| sync::current_cursor(tx, account))
 }
 
-/// A store on a copy of another one's file.
+/// A store on a copy of another one's file and log. Nothing may be written meanwhile.
 fn open_copy(from: &Path, to: &Path) -> Store {
-    fs::copy(from, to).expect("a copy");
+    for end in ["", "-wal"] {
+        let [from, to] = [from, to].map(|path| format!("{}{end}", path.display()));
+        if Path::new(&from).exists() {
+            fs::copy(from, to).expect("a copy");
+        }
+    }
     let target = Target::Sqlite {
         path: to.to_owned(),
     };
@@ -57,7 +62,7 @@ fn a_replica_that_saw_what_a_copied_store_lacks_has_diverged() {
     let [copy, again] = ["copy.db", "again.db"].map(|name| folder.path().join(name));
     fs::copy(path, &copy).expect("a copy");
 
-    // What the copy lacks, in the same opening as before and in another one.
+    // What the copy lacks, in an opening that it does not know.
     let store = Store::open(fresh.target.clone()).expect("a store");
     let mut lost = Vec::new();
     for number in 3..=6 {
@@ -95,28 +100,46 @@ fn a_replica_that_saw_what_a_copied_store_lacks_has_diverged() {
     store.close_blocking();
 }
 
-/// The changes of one opening, of which the file that is put back has some.
+/// The copy knows the opening of what it lacks. The last of its own openings began above that.
 #[test]
-fn a_replica_of_the_same_opening_has_diverged_too() {
+fn a_replica_of_an_opening_that_the_copy_knows_has_diverged_too() {
     let (fresh, folder) = (Fresh::sqlite(), tempfile::tempdir().expect("a folder"));
-    let path = folder.path().join("copy.db");
+    let Target::Sqlite { path } = &fresh.target else {
+        panic!("a file");
+    };
     let store = Store::open(fresh.target.clone()).expect("a store");
     let ann = account(&store, "ann");
     set_note(&store, ann, 1, "text");
     let kept = cursor(&store, ann);
-    let snapshot = backup::copy(&fresh.target, &path, Box::new(|_| true));
-    snapshot.expect("a copy");
+    let copy = folder.path().join("copy.db");
+    let mut copied = open_copy(path, &copy);
     set_note(&store, ann, 2, "lost");
     let lost = cursor(&store, ann);
-    assert_eq!(kept.nonce, lost.nonce);
+    assert_eq!((&kept.nonce, lost.usn), (&lost.nonce, 2));
     store.close_blocking();
-    let store = open_copy(&path, &folder.path().join("again.db"));
     for text in ["one", "two", "three"] {
-        assert_eq!(start(&store, ann, &lost), Start::Diverged, "before {text}");
-        set_note(&store, ann, 2, text);
+        assert_eq!(start(&copied, ann, &lost), Start::Diverged, "before {text}");
+        set_note(&copied, ann, 2, text);
+        copied.close_blocking();
+        let target = Target::Sqlite { path: copy.clone() };
+        copied = Store::open(target).expect("a store");
     }
-    assert_eq!(start(&store, ann, &kept), Start::Changes);
-    store.close_blocking();
+    assert_eq!(start(&copied, ann, &lost), Start::Diverged);
+    assert_eq!(start(&copied, ann, &kept), Start::Changes);
+    copied.close_blocking();
+}
+
+/// A second database of the same kind, empty.
+fn second(target: &Target, folder: &Path) -> Target {
+    match target {
+        Target::Sqlite { .. } => Target::Sqlite {
+            path: folder.join("second.db"),
+        },
+        Target::Postgres { schema, .. } => Target::Postgres {
+            url: SecretUrl::new(postgres_database()),
+            schema: schema.clone(),
+        },
+    }
 }
 
 /// A restored store goes on above all USNs that may have been given, so that only the opening shows it.
@@ -125,7 +148,7 @@ fn a_replica_that_saw_what_a_restored_store_lacks_has_diverged() {
     if is_distributed() {
         return;
     }
-    for (fresh, to) in databases().into_iter().zip(databases()) {
+    for fresh in databases() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("copy");
         let store = open(&fresh);
@@ -136,12 +159,13 @@ fn a_replica_that_saw_what_a_restored_store_lacks_has_diverged() {
         set_note(&store, ann, 2, "lost");
         let lost = cursor(&store, ann);
         store.close_blocking();
+        let target = second(&fresh.target, folder.path());
         let way = (true, START_MS + 60_000);
-        backup::restore(&path, &snapshot, &to.target, way, Box::new(|_| true)).expect("a restore");
-        let store = open(&to);
+        backup::restore(&path, &snapshot, &target, way, Box::new(|_| true)).expect("a restore");
+        let store = Store::open(target).expect("a store");
         for number in 3..=4 {
-            assert_eq!(start(&store, ann, &lost), Start::Diverged, "{}", to.name);
-            assert_eq!(start(&store, ann, &kept), Start::Changes, "{}", to.name);
+            assert_eq!(start(&store, ann, &lost), Start::Diverged, "{}", fresh.name);
+            assert_eq!(start(&store, ann, &kept), Start::Changes, "{}", fresh.name);
             set_note(&store, ann, number, "text");
         }
         let mut replica = Replica {
@@ -149,7 +173,7 @@ fn a_replica_that_saw_what_a_restored_store_lacks_has_diverged() {
             ..Replica::default()
         };
         replica.pull(&store, ann);
-        assert_eq!(replica.objects.len(), 2, "{}: what came since", to.name);
+        assert_eq!(replica.objects.len(), 2, "{}: what came since", fresh.name);
         store.close_blocking();
     }
 }

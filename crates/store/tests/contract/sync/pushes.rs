@@ -236,7 +236,7 @@ fn a_list_takes_its_accounts_with_it(store: &Store) {
     let ann = account(store, "ann");
     let (resolved, _) = resolved(store, ann);
     let own = member(LIST, "ann@local");
-    let make = |base| {
+    let make = |base: u64| {
         let settings = json!({"title": "friends", "replies_policy": "none"});
         let changes = vec![
             change(LIST, base, settings),
