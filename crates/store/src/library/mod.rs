@@ -11,7 +11,6 @@
 
 pub(crate) mod history;
 pub(crate) mod object;
-pub(crate) mod object_keys;
 
 use driftline_db::{DbError, PendingRows, Row, Tx};
 

@@ -15,12 +15,12 @@ use driftline_db::{Column, Tx};
 
 use super::{
     filter_rows::{self},
-    local_account,
+    local_account, object_keys,
 };
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::{object::AccountLibrary, object_keys},
+    library::object::AccountLibrary,
     local_ids,
     posts::timeline::PostKey,
 };

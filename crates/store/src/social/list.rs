@@ -11,12 +11,12 @@ use driftline_db::{Column, Row, Tx};
 use super::{
     SecretHash, list_bell,
     list_entry::{self, ListKey},
-    local_account, parsed,
+    local_account, object_keys, parsed,
 };
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
-    library::{object::AccountLibrary, object_keys},
+    library::object::AccountLibrary,
     search,
 };
 

@@ -7,17 +7,14 @@ use driftline_core::{
 };
 use driftline_db::{Column, PendingRows, Row, Tx};
 
-use super::{list, relation};
+use super::{list, object_keys, relation};
 use crate::{
     error::StoreError,
     id_types::{
         AccountId, InstanceId, LocalAccountId, LocalId, SourceKey, account_id, from_sql,
         local_account_id, sql,
     },
-    library::{
-        object::{self, AccountLibrary},
-        object_keys,
-    },
+    library::object::{self, AccountLibrary},
     posts::timeline::Range,
 };
 

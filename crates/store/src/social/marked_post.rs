@@ -4,14 +4,11 @@
 use driftline_core::{social::Mark, sync::ObjectKind};
 use driftline_db::{Column, Row, Tx};
 
-use super::{local_account, parsed};
+use super::{local_account, object_keys, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::{
-        object::{self, AccountLibrary},
-        object_keys,
-    },
+    library::object::{self, AccountLibrary},
     posts::timeline::{PostKey, Range},
 };
 

@@ -30,6 +30,7 @@ pub mod marker;
 pub mod mute;
 pub mod note;
 pub mod notification;
+pub(crate) mod object_keys;
 mod passphrase_columns;
 pub mod pending_account;
 pub mod profile;

@@ -7,11 +7,11 @@ use std::collections::HashMap;
 use driftline_core::sync::{KeyError, MAX_NOTE_CHARS, ObjectKey, ObjectKind};
 use driftline_db::{Column, Tx};
 
-use super::local_account;
+use super::{local_account, object_keys};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
-    library::{object::AccountLibrary, object_keys},
+    library::object::AccountLibrary,
 };
 
 /// The reason why a note cannot be stored.

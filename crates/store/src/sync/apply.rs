@@ -11,11 +11,8 @@ use super::push::Resolved;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
-    library::{
-        object::{self, KnownObject},
-        object_keys,
-    },
-    social::{list, list_member, marked_post, marker, note},
+    library::object::{self, KnownObject},
+    social::{list, list_member, marked_post, marker, note, object_keys},
 };
 
 /// The outcome of a change: the reason if it is refused.

@@ -14,9 +14,9 @@ use crate::{
     library::{
         self,
         object::{self, KnownObject},
-        object_keys,
     },
     posts::timeline::PostKey,
+    social::object_keys,
 };
 
 /// What the names in keys stand for, as far as the account may see it.

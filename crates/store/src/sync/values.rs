@@ -14,16 +14,13 @@ use driftline_db::Tx;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
-    library::{
-        object::{self, KnownObject},
-        object_keys,
-    },
+    library::object::{self, KnownObject},
     posts::timeline::{self, PostKey},
     social::{
         filter::{self, Filter},
         list, list_member,
         marked_post::{self, MarkedPost},
-        marker, note,
+        marker, note, object_keys,
     },
     viewer::Viewer,
 };

@@ -8,6 +8,7 @@ use driftline_core::{
 };
 use driftline_db::{Column, DbError, Tx};
 
+use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{
@@ -17,7 +18,6 @@ use crate::{
         account,
         timeline::{self, PostKey},
     },
-    social::local_account,
     viewer::Viewer,
 };
 
