@@ -223,12 +223,25 @@ create table library (
     owner_kind text {collate_c} not null,
     owner_id {i64} not null,
     update_count {i64} not null,
-    -- The last opening in which it gave a USN, and the first that it gave then. Opening 0 is no row.
+    -- The last opening in which it gave a USN. Opening 0 is no row.
     opening_id {i64} not null,
-    first_usn {i64} not null,
+    -- Rises to make every copy of the library start again.
+    epoch {i64} not null,
+    -- The USN below which tombstones may be missing; 0 if there are all.
+    horizon {i64} not null,
     primary key ({key id + instance_id}),
     unique ({key owner_id, owner_kind + instance_id})
 ) {strict} {fillfactor 50};
+
+-- Each opening in which a library gave USNs, with the first of them: a copy of the library that has changes of another
+-- history is recognised by these.
+create table library_opening (
+    library_id {i64} not null,
+    instance_id {i64} not null,
+    opening_id {i64} not null,
+    first_usn {i64} not null,
+    primary key ({key library_id, opening_id + instance_id})
+) {clustered};
 
 -- Posts ----------------------------------------------------------------------------------------------
 
@@ -830,10 +843,13 @@ create table web_session (
 -- What people keep: docs/library.md ------------------------------------------------------------------
 
 -- Each object of an account's library, with those that were removed: copies of the library have to learn of
--- that. `first_usn` is of its creation, `usn` of its last change.
+-- that. `first_usn` is of its first creation, `usn` of its last change.
 create table library_object (
     account_id {i64} not null,
+    -- An object that comes back after its removal gets another one.
     id {i64} not null,
+    -- Names the object for good (`core::sync::ObjectKey`).
+    key text {collate_c} not null,
     kind text {collate_c} not null,
     first_usn {i64} not null,
     usn {i64} not null,
@@ -841,6 +857,7 @@ create table library_object (
     primary key (account_id, id)
 ) {clustered};
 create unique index library_object_usn on library_object (account_id, usn);
+create unique index library_object_key on library_object (account_id, key);
 
 -- Posts that somebody bookmarked or favourited (`mark`).
 create table marked_post (
@@ -894,6 +911,7 @@ create table list_member (
     primary key (account_id, list_id, member_id)
 ) {clustered};
 create index list_member_of on list_member (member_id, account_id);
+create unique index list_member_id on list_member (account_id, id);
 
 -- How far somebody has read a timeline, as apps say. `version` counts the changes.
 create table marker (
@@ -934,4 +952,25 @@ create table filter_post (
     post_id {i64} not null,
     primary key (account_id, id),
     unique (account_id, filter_id, post_id)
+) {clustered};
+
+-- What people write about posts. `post_key` is the post's `uri`, or another name: the post need not be stored.
+create table note (
+    account_id {i64} not null,
+    post_key text {collate_c} not null,
+    id {i64} not null,
+    text text not null,
+    primary key (account_id, post_key)
+) {clustered};
+
+-- The last push of each device that syncs, so that the same push again gets the same answer.
+create table sync_device (
+    account_id {i64} not null,
+    device text {collate_c} not null,
+    sequence {i64} not null,
+    -- The hash of the push's body.
+    push_hash text not null,
+    answer text not null,
+    used_at_ms {i64} not null,
+    primary key (account_id, device)
 ) {clustered};

@@ -1,0 +1,77 @@
+use driftline_db::Tx;
+
+use super::cursor::Cursor;
+use crate::{
+    error::StoreError,
+    id_types::LocalAccountId,
+    library::history::{self, LibraryHistory},
+};
+
+/// The way in which a replica is brought up to date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// By a full sync.
+    Full {
+        /// The place at which it begins or continues.
+        cursor: Cursor,
+    },
+    /// By the changes above its cursor.
+    Changes,
+    /// The replica has everything.
+    Current,
+    /// The replica has changes that this store does not have.
+    Diverged,
+}
+
+/// Decides how a replica with this cursor is brought up to date. A full sync continues at its
+/// cursor, unless the epoch or the horizon has changed: then it begins again.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn start(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    cursor: Option<&Cursor>,
+) -> Result<Start, StoreError> {
+    let library = LibraryHistory::load(tx, account)?;
+    decide(tx, library, cursor)
+}
+
+/// [`start`] for a library that was read in the same snapshot.
+pub(super) fn decide(
+    tx: &mut Tx<'_>,
+    library: LibraryHistory,
+    cursor: Option<&Cursor>,
+) -> Result<Start, StoreError> {
+    let is_usable =
+        |cursor: &&Cursor| cursor.epoch == library.epoch && cursor.usn >= library.horizon;
+    let Some(cursor) = cursor.filter(is_usable) else {
+        let newest = Cursor::at(tx, library, library.update_count)?;
+        let cursor = Cursor {
+            below: Some(library.update_count.saturating_add(1)),
+            ..newest
+        };
+        return Ok(Start::Full { cursor });
+    };
+    if !library.has_given(tx, &cursor.nonce, cursor.usn)? {
+        return Ok(Start::Diverged);
+    }
+    Ok(match cursor.below {
+        Some(_) => Start::Full {
+            cursor: cursor.clone(),
+        },
+        None if cursor.usn == library.update_count => Start::Current,
+        None => Start::Changes,
+    })
+}
+
+/// Makes every replica of an account's library begin with a full sync. Must be written below the
+/// account's root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn require_full(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    history::raise_epoch(tx, account)
+}
