@@ -10,7 +10,7 @@ use driftline_sim::http::Timeline;
 use serde_json::json;
 use support::{
     DataDir, lines,
-    quiet::{FAST, quiet, quiet_after},
+    quiet::{FAST, lively, quiet},
     wait_for,
 };
 
@@ -100,7 +100,7 @@ async fn a_signal_ends_it_with_the_report() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_stream_is_followed_and_proven_by_polls() {
-    let server = quiet_after(6_000, 20.0, 1).await;
+    let server = lively(20.0, 1).await;
     let (url, data_dir) = (server.url(), DataDir::new());
     let token = data_dir.file("token", "driftline");
     let home = [
@@ -121,6 +121,7 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     running.signal("INT");
     assert_eq!(running.ended().code(), Some(0));
     assert_eq!(server.open_streams(), 0);
+    assert!(server.fall_silent(&Timeline::Home));
     let report = &lines(&running.line())[0];
     let streamed = report["streamed"].as_u64().unwrap();
     assert!(streamed > 10, "{report}");
@@ -129,7 +130,7 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     assert!(text.contains(&expected), "{text}");
 
     let mut settled = mirror(&url, &home);
-    settled.extend(["--for", "7s"]);
+    settled.extend(["--for", "3s"]);
     let refused = data_dir.run(&settled);
     assert_eq!(refused.status, 2, "{refused:?}");
     let command = "`driftline source set sim --every 100ms`";
