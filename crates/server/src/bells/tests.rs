@@ -1,20 +1,16 @@
 use driftline_core::{
     post::Post,
     predicate::NameContext,
-    social::{
-        AccountName, AccountState, HashCost, ListSettings, MailAddress, PassphraseHash,
-        RepliesPolicy, Role,
-    },
+    social::{AccountState, ListSettings, RepliesPolicy},
 };
 use driftline_mastodon::{post_hashes, text_of_json};
 use driftline_store::{
     Target, local_ids,
     social::{
         list,
-        local_account::NewAccount,
         notification::{self, NotificationFilter},
     },
-    testing::{EVERYTHING, Feed, START_MS, post},
+    testing::{EVERYTHING, Feed, START_MS, new_account, post},
 };
 use tempfile::TempDir;
 
@@ -36,7 +32,7 @@ impl Setup {
         let mut feed = Feed::readable(&store, "public", read_post);
         // The list begins at a time of the test's clock.
         store_post(&mut feed, 1, "first");
-        let new = new_account();
+        let new = new_account("bob");
         let create = move |tx: &mut Tx<'_>| local_account::create(tx, &new, START_MS);
         let created = store.write(local_ids::root(), create).await.unwrap();
         let account = created.unwrap().id;
@@ -96,22 +92,6 @@ fn store_post(feed: &mut Feed, id: u64, text: &str) {
 fn read_post(post: &mut Post) {
     post.text = text_of_json(&post.raw);
     post.hashes = post_hashes(post);
-}
-
-fn new_account() -> NewAccount {
-    NewAccount {
-        name: AccountName::new("bob").unwrap(),
-        mail: MailAddress::new("bob@mail.example").unwrap(),
-        passphrase: PassphraseHash {
-            hash: vec![1; 32],
-            salt: [1; 16],
-            cost: HashCost::DEFAULT,
-            normalization: 1,
-        },
-        role: Role::Member,
-        awaits_approval: false,
-        reason: String::new(),
-    }
 }
 
 fn settings(word: &str) -> ListSettings {
