@@ -1,22 +1,24 @@
 //! Authors that are found by their nicknames.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, ops::RangeInclusive};
 
 use driftline_core::{names::audience::Audience, post::Post, upstream_id::UpstreamId};
+use driftline_db::Column;
 use driftline_store::{
-    LocalId, Owner, Store,
+    LocalId, Owner, Root, Store,
     timeline::{Range, Viewer},
 };
 
 use super::{BY_ANN, NICKNAME, candidate_part, candidates, find, found, index, number, text};
 use crate::{
     audiences::ALL,
-    world::{ANN, BOB, World, names},
+    world::{ANN, BOB, World, names, read, write},
 };
 
 on_both!(
     an_author_is_found_by_the_nickname_that_the_viewer_may_read,
     a_nickname_from_one_instance_finds_the_posts_from_all,
+    no_author_is_missed_among_too_many_names_with_a_word,
     posts_of_many_authors_are_found_below_many_others,
     pages_of_many_authors_lose_and_repeat_nothing,
 );
@@ -53,6 +55,51 @@ fn a_nickname_from_one_instance_finds_the_posts_from_all(store: &Store) {
         let mut found = found(store, "cats");
         found.sort_unstable();
         assert_eq!(found, ["1", "2"], "after {limit}");
+    }
+}
+
+/// A word with more names than a search reads is not looked up in names. So each post is a candidate, not only those by
+/// the authors among the names that were read.
+fn no_author_is_missed_among_too_many_names_with_a_word(store: &Store) {
+    const MAX_NAMES: i64 = 10_000;
+    let mut world = World::readable(store, "home");
+    world.poll(vec![by_author(1, 1, "猫舌人")]);
+    let terms = read(store, |tx| {
+        let query = "select term, source_id, instance_id from nickname_term";
+        Ok(tx.query(query, &[], |row| {
+            let source = (row.i64("source_id")?, row.i64("instance_id")?);
+            Ok((row.i64("term")?, source))
+        })?)
+    });
+    // Their IDs are below all others: a look-up in the order of IDs reads them first.
+    let add_names = |accounts: RangeInclusive<i64>| {
+        let terms = terms.clone();
+        write(store, Root::none(), move |tx| {
+            for (term, (source, instance)) in &terms {
+                tx.execute_many(
+                    "insert into nickname_term (term, source_id, instance_id, account_id)
+                     select $1, $2, $3, r.account_id from {rows as r(account_id)}",
+                    &[term, source, instance],
+                    &[Column::i64(accounts.clone())],
+                )?;
+            }
+            Ok(())
+        });
+    };
+    world.poll(vec![by_author(2, 2, "Nobody")]);
+    add_names(-MAX_NAMES..=-2);
+    while index(store, 100) > 0 {}
+    // One term, and two terms.
+    let words = ["猫舌", "猫舌人"];
+    for word in words {
+        assert_eq!(candidates(store, word), ["1"], "{word}");
+    }
+    // A look-up in the order of the writes reads the last name last.
+    add_names(-1..=-1);
+    world.poll(vec![by_author(3, 3, "猫舌人")]);
+    while index(store, 100) > 0 {}
+    for word in words {
+        assert_eq!(candidates(store, word), ["3", "2", "1"], "{word}");
     }
 }
 
