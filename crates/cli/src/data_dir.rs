@@ -26,7 +26,9 @@ use url::Url;
 use crate::{config::StoreSection, error::CliError, output, socket::Client};
 
 /// How long a command that takes the lock for a moment is waited for.
-const BRIEFLY: Duration = Duration::from_secs(2);
+const BRIEFLY: Duration = Duration::from_secs(10);
+/// The time between two looks at the lock.
+const LOCK_LOOK: Duration = Duration::from_millis(20);
 
 /// The data folder and its database.
 #[derive(Debug, Clone)]
@@ -291,7 +293,7 @@ impl DataDir {
                     BRIEFLY.as_secs()
                 ));
             }
-            sleep(BRIEFLY / 100).await;
+            sleep(LOCK_LOOK).await;
         }
     }
 

@@ -15,13 +15,14 @@ use std::{
 };
 
 use driftline_db::testing::postgres_database;
+use driftline_sim::http::Timeline;
 use rand::RngExt as _;
 use serde_json::Value;
 use support::{
     DataDir,
     exported::rows,
     lines,
-    quiet::{quiet, quiet_after},
+    quiet::{lively, quiet},
     wait_for,
 };
 
@@ -111,12 +112,15 @@ async fn a_backup_beside_a_server_is_restored_and_goes_its_own_way() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn who_followed_the_store_follows_the_restored_one() {
-    let upstream = quiet_after(8_000, 20.0, 1).await;
-    let silent_at = Instant::now() + Duration::from_secs(9);
+    let upstream = lively(20.0, 1).await;
     let data_dir = DataDir::new();
     data_dir.mirror(&upstream.url(), "sim");
     data_dir.json(&["backup", "backup"]);
     let backed_up = ids(&data_dir.export("sim"));
+    let published = || upstream.truth(&Timeline::Public).unwrap().posts.len();
+    wait_for("something is published after the backup", || {
+        published() > backed_up.len() + 20
+    });
     // What the backup does not have, followed to its end.
     data_dir.mirror(&upstream.url(), "sim");
     let told = tail(&data_dir, "start");
@@ -124,6 +128,7 @@ async fn who_followed_the_store_follows_the_restored_one() {
         told.len() > backed_up.len(),
         "nothing came after the backup"
     );
+    assert!(upstream.fall_silent(&Timeline::Public));
     let before = told.len();
     let position = told.last().unwrap()["position"].as_str().unwrap();
     let archive = path(data_dir.folder(), "archive");
@@ -132,7 +137,6 @@ async fn who_followed_the_store_follows_the_restored_one() {
     let backup = path(data_dir.folder(), "backup");
     restored.json(&["restore", &backup, "--verify"]);
     assert_eq!(tail(&restored, position), Vec::<Value>::new());
-    sleep(silent_at.saturating_duration_since(Instant::now()));
     restored.mirror(&upstream.url(), "sim");
     let told = tail(&restored, position).into_iter();
     let posts: Vec<Value> = told.map(|event| event["post"].clone()).collect();

@@ -25,6 +25,9 @@ fn patient() -> DataDir {
     DataDir::new().with(READ_TIMEOUT[0], READ_TIMEOUT[1])
 }
 
+/// The time that [`QUICK`] gives.
+const FOR: Duration = Duration::from_secs(3);
+const MAX_TRIES: usize = 20;
 const QUICK: [&str; 8] = [
     "--allow-private",
     "--name",
@@ -113,12 +116,19 @@ async fn a_server_that_fails_on_the_way_ends_in_time() {
     ] {
         let server = MoodyServer::before(&sim.url(), Mood::Good);
         let data_dir = patient();
-        let begun = Instant::now();
-        let mut all = vec!["--json"];
-        all.extend(arguments(&server.url));
-        let mut running = data_dir.start(&all);
-        wait_for("it reads", || server.requests() > 4);
-        server.is_now(mood);
+        // On a busy machine a poll may succeed after the end and settle all.
+        let mut tries = (0..MAX_TRIES).map(|_| {
+            server.is_now(Mood::Good);
+            let (begun, before) = (Instant::now(), server.requests());
+            let mut all = vec!["--json"];
+            all.extend(arguments(&server.url));
+            let running = data_dir.start(&all);
+            wait_for("it reads", || server.requests() > before + 4);
+            server.is_now(mood);
+            (begun, running)
+        });
+        let in_time = tries.find(|(begun, _)| begun.elapsed() < FOR);
+        let (begun, mut running) = in_time.expect("it never reads in time");
         let status = running.ended();
         assert!(begun.elapsed() < MAX_END, "{mood:?}: {:?}", begun.elapsed());
         assert_eq!(status.code(), Some(3), "{mood:?}: {}", data_dir.log());

@@ -8,10 +8,10 @@ use std::{
     fs, io,
     path::Path,
     process::{Child, Command},
-    time::{Duration, Instant},
 };
 
 use driftline_core::{answer::LookUp, post::Post};
+use driftline_sim::http::Timeline;
 use driftline_store::{
     SourceKey, Store, Target, local_ids, source,
     source::NewSource,
@@ -21,7 +21,7 @@ use driftline_upstream::parse;
 use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
-use support::{DataDir, exported, lines, quiet::quiet_after, wait_for};
+use support::{DataDir, exported, lines, quiet::lively, wait_for};
 
 const POSTS: u64 = 120;
 const WORDS: [&str; 6] = ["cat", "dog", "bird", "猫", "ネコ", "1.95"];
@@ -396,8 +396,7 @@ fn whole_lines(path: &Path) -> Vec<String> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_search_that_follows_prints_each_new_match_once() {
-    let upstream = quiet_after(9_000, 20.0, 3).await;
-    let silent_at = Instant::now() + Duration::from_secs(10);
+    let upstream = lively(20.0, 3).await;
     let data_dir = DataDir::new();
     let (server, _) = data_dir.serve(&["--allow-private"]);
     let url = upstream.url();
@@ -440,9 +439,16 @@ async fn a_search_that_follows_prints_each_new_match_once() {
         let place = ids.iter().position(|id| id == first).unwrap();
         ids[place..].to_vec()
     };
+    assert!(upstream.fall_silent(&Timeline::Public));
+    let last = upstream.truth(&Timeline::Public).unwrap().posts.pop();
+    let last = last.unwrap().id.to_string();
+    wait_for("the last post is stored", || {
+        let rows = data_dir.export("sim");
+        rows.iter().any(|row| row["upstream_id"] == last.as_str())
+    });
     wait_for("all is printed", || {
         let printed = printed();
-        Instant::now() > silent_at && printed == since(all(), &printed[0])
+        printed == since(all(), &printed[0])
     });
     let csv = whole_lines(&csv_path);
     assert!(csv[0].starts_with("id,uri,url,"), "{csv:?}");

@@ -6,11 +6,15 @@ mod support;
 use std::{collections::HashSet, net::TcpListener};
 
 use driftline_core::upstream_id::UpstreamId;
-use driftline_sim::http::Timeline;
+use driftline_sim::{
+    SpanMs, WorldConfig,
+    http::{Clock, SimServer, Timeline},
+};
+use driftline_store::{Store, Target, edited_post};
 use serde_json::json;
 use support::{
     DataDir, lines,
-    quiet::{FAST, quiet, quiet_after},
+    quiet::{FAST, lively, quiet},
     wait_for,
 };
 
@@ -100,7 +104,7 @@ async fn a_signal_ends_it_with_the_report() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn its_stream_is_followed_and_proven_by_polls() {
-    let server = quiet_after(6_000, 20.0, 1).await;
+    let server = lively(20.0, 1).await;
     let (url, data_dir) = (server.url(), DataDir::new());
     let token = data_dir.file("token", "driftline");
     let home = [
@@ -121,6 +125,7 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     running.signal("INT");
     assert_eq!(running.ended().code(), Some(0));
     assert_eq!(server.open_streams(), 0);
+    assert!(server.fall_silent(&Timeline::Home));
     let report = &lines(&running.line())[0];
     let streamed = report["streamed"].as_u64().unwrap();
     assert!(streamed > 10, "{report}");
@@ -129,7 +134,7 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     assert!(text.contains(&expected), "{text}");
 
     let mut settled = mirror(&url, &home);
-    settled.extend(["--for", "7s"]);
+    settled.extend(["--for", "3s"]);
     let refused = data_dir.run(&settled);
     assert_eq!(refused.status, 2, "{refused:?}");
     let command = "`driftline source set sim --every 100ms`";
@@ -141,6 +146,55 @@ async fn its_stream_is_followed_and_proven_by_polls() {
     let truth = server.truth(&Timeline::Home).unwrap();
     assert_eq!(report["posts"], truth.posts.len(), "{report}");
     assert_eq!(server.open_streams(), 0);
+}
+
+/// The number of edited posts that wait for saved lists.
+fn waiting_edits(data_dir: &DataDir) -> usize {
+    let path = data_dir.data().join("driftline.db");
+    let store = Store::open(Target::Sqlite { path }).unwrap();
+    let waiting = store.read_blocking(|tx| edited_post::edited(tx, 1_000));
+    store.close_blocking();
+    waiting.unwrap().len()
+}
+
+/// There are no saved lists that edited posts could wait for.
+#[tokio::test(flavor = "multi_thread")]
+async fn edited_posts_do_not_stay_in_the_queue_for_lists() {
+    let world = WorldConfig {
+        edited_share: 0.5,
+        edited_after_ms: SpanMs::new(100, 300),
+        ..WorldConfig::punctual(20.0)
+    };
+    let server = SimServer::start(world, 1, Clock::Real).await.unwrap();
+    let (url, data_dir) = (server.url(), DataDir::new());
+    let token = data_dir.file("token", "driftline");
+    let home = [
+        "--name",
+        "sim",
+        "--timeline",
+        "home",
+        "--token-file",
+        &token,
+    ];
+    let mut home = mirror(&url, &home);
+    wait_for("edits are stored", || {
+        let before = server.traffic().events;
+        let mut running = data_dir.start(&home);
+        wait_for("the stream sends events", || {
+            server.traffic().events > before + 30
+        });
+        running.signal("INT");
+        assert_eq!(running.ended().code(), Some(0), "{}", data_dir.log());
+        waiting_edits(&data_dir) > 0
+    });
+    assert!(server.fall_silent(&Timeline::Home));
+    // A run removes what an earlier one has stored, and may store the last edits itself.
+    home.extend(["--for", "1s"]);
+    wait_for("no edits are left", || {
+        let ended = data_dir.run(&home);
+        assert!([0, 3].contains(&ended.status), "{ended:?}");
+        waiting_edits(&data_dir) == 0
+    });
 }
 
 /// With `--for 1h`: what cannot work does not use the time up.

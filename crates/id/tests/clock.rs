@@ -33,18 +33,20 @@ fn the_ticked_clock_keeps_to_the_systems() {
 fn a_paused_clock_is_never_late() {
     let clock = TickedClock::start();
     clock.fresh_us();
-    // Longer than the clock's thread runs for nobody.
-    let until_us = SystemClock.now_us() + 1_400_000;
-    while SystemClock.now_us() < until_us {
-        std::thread::park_timeout(std::time::Duration::from_millis(50));
-        // A look, as a keeper takes it, is no use.
-        clock.exact_us();
-    }
-    let before_us = SystemClock.now_us();
-    assert!(
-        clock.now_us() >= before_us,
-        "a paused clock shows what it showed last"
-    );
+    let mut before_us = 0;
+    // On a busy machine the clock's thread needs longer until it pauses.
+    let is_shown = (0..40).any(|_| {
+        // Longer than the clock's thread runs for nobody.
+        let until_us = SystemClock.now_us() + 1_400_000;
+        while SystemClock.now_us() < until_us {
+            std::thread::park_timeout(std::time::Duration::from_millis(50));
+            // A look, as a keeper takes it, is no use.
+            clock.exact_us();
+        }
+        before_us = SystemClock.now_us();
+        clock.now_us() >= before_us
+    });
+    assert!(is_shown, "a paused clock shows what it showed last");
     let other = clock.clone();
     drop(clock);
     assert!(other.fresh_us() >= before_us);

@@ -33,10 +33,8 @@ const EVERY: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::social::{
-        AccountName, HashCost, MailAddress, PassphraseHash, VerificationDigest,
-    };
-    use driftline_store::{Target, social::pending_account::NewPending};
+    use driftline_core::social::{AccountName, MailAddress, VerificationDigest};
+    use driftline_store::{Target, social::pending_account::NewPending, testing::passphrase_hash};
 
     use super::*;
 
@@ -44,12 +42,7 @@ mod tests {
         NewPending {
             name: AccountName::new(name).unwrap(),
             mail: MailAddress::new(format!("{name}@mail.example")).unwrap(),
-            passphrase: PassphraseHash {
-                hash: vec![1; 32],
-                salt: [1; 16],
-                cost: HashCost::DEFAULT,
-                normalization: 1,
-            },
+            passphrase: passphrase_hash(1),
             reason: String::new(),
             locale: "en".to_owned(),
             continue_to: None,

@@ -75,6 +75,11 @@ impl Publisher {
         Some(Creation { at_ms, ahead_ms })
     }
 
+    /// Creates nothing at or after a time, Unix ms.
+    pub(crate) fn end_at(&mut self, end_ms: i64) {
+        self.end_ms = self.end_ms.min(end_ms);
+    }
+
     fn draw_arrival(&mut self) {
         self.next_arrival_ms -= (1.0 - self.rng.share()).ln() * self.mean_gap_ms;
     }

@@ -89,6 +89,12 @@ impl World {
         }
     }
 
+    /// Publishes up to a time, Unix ms, and nothing more.
+    pub fn fall_silent(&mut self, now_ms: i64) {
+        self.advance(now_ms);
+        self.publisher.end_at(now_ms);
+    }
+
     /// A page of the timeline at a time, Unix ms, as Mastodon answers.
     ///
     /// `min_id` answers the posts next above it and wins over `since`;

@@ -2,6 +2,7 @@
 #![allow(clippy::expect_used)]
 
 mod index_watch;
+mod new_account;
 mod post_texts;
 pub mod statements;
 
@@ -26,6 +27,7 @@ use driftline_core::{
 pub use driftline_db::testing::is_distributed;
 use driftline_db::testing::{Fresh, databases};
 pub use index_watch::IndexWatch;
+pub use new_account::{new_account, passphrase_hash};
 pub use post_texts::check_post_texts;
 
 use crate::{

@@ -16,14 +16,18 @@ pub async fn steady(posts_per_s: f64) -> SimServer {
 
 /// A timeline with 20 s of posts in it, so many a second, whose last is a second old.
 pub async fn quiet(posts_per_s: f64, seed: u64) -> SimServer {
-    quiet_after(-1_000, posts_per_s, seed).await
+    with_history(Some(19_000), posts_per_s, seed).await
 }
 
-/// One that goes on for so long.
-pub async fn quiet_after(ms: i64, posts_per_s: f64, seed: u64) -> SimServer {
+/// A timeline with 20 s of posts in it that goes on until it is told to fall silent.
+pub async fn lively(posts_per_s: f64, seed: u64) -> SimServer {
+    with_history(None, posts_per_s, seed).await
+}
+
+async fn with_history(publish_for_ms: Option<i64>, posts_per_s: f64, seed: u64) -> SimServer {
     let config = ServerConfig {
         world: WorldConfig {
-            publish_for_ms: Some(20_000 + ms),
+            publish_for_ms,
             ..WorldConfig::punctual(posts_per_s)
         },
         history_ms: 20_000,

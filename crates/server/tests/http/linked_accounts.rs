@@ -281,6 +281,14 @@ async fn commands_and_lists_that_notify_hide_copies_as_pages_do() {
     world.close().await;
 }
 
+/// Adds a post by a copy of Ann's account. Returns the IDs of the account and the copy.
+async fn add_copy(world: &World, ann: &Person) -> [String; 2] {
+    let mut feed = world.feed("news").await;
+    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
+        .await;
+    [ann.id.to_string(), copy_id("ann").to_string()]
+}
+
 /// The relationships of a person to two accounts, without the IDs.
 async fn relationships(person: &Person, ids: [&str; 2]) -> [Value; 2] {
     let [first, second] = ids;
@@ -298,10 +306,7 @@ async fn what_is_done_to_a_copy_is_done_to_the_account() {
     let world = own_world().await;
     let ann = ann(&world).await;
     let bob = Person::new(&world, "bob").await;
-    let mut feed = world.feed("news").await;
-    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
-        .await;
-    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let [own, copy] = add_copy(&world, &ann).await;
     for (action, member, is_set) in [
         ("follow", "following", true),
         ("unfollow", "following", false),
@@ -346,10 +351,7 @@ async fn an_earlier_relation_to_a_copy_ends_with_the_one_to_the_account() {
     let world = own_world().await;
     let ann = ann(&world).await;
     let bob = Person::new(&world, "bob").await;
-    let mut feed = world.feed("news").await;
-    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
-        .await;
-    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let [own, copy] = add_copy(&world, &ann).await;
     let (account, other) = (bob.id, AccountId::new(copy_id("ann")));
     let relate = move |tx: &mut Tx<'_>| {
         let options = FollowOptions::default();
@@ -422,10 +424,7 @@ async fn stored_relations(world: &World, person: &Person, ann: &Person) -> [Rela
 async fn an_earlier_relation_to_ones_own_copy_can_be_ended() {
     let world = own_world().await;
     let ann = ann(&world).await;
-    let mut feed = world.feed("news").await;
-    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
-        .await;
-    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let [own, copy] = add_copy(&world, &ann).await;
     let cases: [(Earlier, &str, &str); 3] = [
         (follow_copy, "unfollow", "following"),
         (block_copy, "unblock", "blocking"),
@@ -460,10 +459,7 @@ async fn a_new_relation_to_an_account_replaces_an_earlier_one_to_its_copy() {
     let world = own_world().await;
     let ann = ann(&world).await;
     let bob = Person::new(&world, "bob").await;
-    let mut feed = world.feed("news").await;
-    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
-        .await;
-    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let [own, copy] = add_copy(&world, &ann).await;
     let path = |action: &str| format!("/api/v1/accounts/{own}/{action}");
 
     act_earlier(&world, &bob, follow_copy).await;
@@ -509,10 +505,7 @@ async fn a_list_has_an_account_once_under_either_id() {
     let world = own_world().await;
     let ann = ann(&world).await;
     let bob = Person::new(&world, "bob").await;
-    let mut feed = world.feed("news").await;
-    feed.poll_posts(vec![by(1, lie("ann@own.example"), json!({}))])
-        .await;
-    let (own, copy) = (ann.id.to_string(), copy_id("ann").to_string());
+    let [own, copy] = add_copy(&world, &ann).await;
     let list = bob
         .post_json("/api/v1/lists", &json!({ "title": "L" }))
         .await;

@@ -80,6 +80,14 @@ impl SimServer {
         Some(truth)
     }
 
+    /// Ends the posts of a timeline; `false` for a list that does not exist. Edits, deletions and counts go on.
+    pub fn fall_silent(&self, timeline: &Timeline) -> bool {
+        let world = self.sim.world(timeline);
+        let Some(world) = world else { return false };
+        lock(&world).fall_silent(self.sim.clock.now_ms());
+        true
+    }
+
     /// What is truly counted on a post at a time, Unix ms (see
     /// [`World::counts_at`]), of any timeline that has been read.
     pub fn counts_at(&self, now_ms: i64, id: &UpstreamId) -> Option<Counts> {

@@ -182,20 +182,12 @@ fn authors_by_word(
     let mut by_word: HashMap<Word, HashSet<i64>> = HashMap::new();
     let mut count = 0;
     for word in words.into_iter().take(MAX_WORDS) {
-        let (terms, least) = match WordTerms::new(&word) {
-            WordTerms::All(all) => {
-                let least = all.len();
-                (all, least)
-            }
-            WordTerms::AnyOf(any) => (any, 1),
-            WordTerms::Unknown => continue,
-        };
         let tree = Tree::atom(Term::Word(word.clone()));
         let Ok(alone) = Predicate::new(tree, predicate.folding()) else {
             continue;
         };
         let matcher = Matcher::new(&alone);
-        let Some(mut named) = names_with(tx, &terms, least, readable)? else {
+        let Some(mut named) = names_with(tx, &WordTerms::new(&word), readable)? else {
             continue;
         };
         named.retain(|(nickname, _)| {

@@ -17,24 +17,15 @@ mod relations;
 
 use std::{sync::Barrier, thread};
 
-use driftline_core::social::{AccountName, HashCost, MailAddress, PassphraseHash, Role};
+use driftline_core::social::{AccountName, MailAddress};
 use driftline_db::testing::{Fresh, databases, is_distributed};
 use driftline_store::{
     LocalAccountId, Store, local_ids,
     social::local_account::{self, AccountTaken, LocalAccount, NewAccount},
-    testing::open,
+    testing::{new_account, open, passphrase_hash as hash},
 };
 
 use crate::world::{START_MS, read, write};
-
-fn hash(byte: u8) -> PassphraseHash {
-    PassphraseHash {
-        hash: vec![byte; 32],
-        salt: [byte; 16],
-        cost: HashCost::DEFAULT,
-        normalization: 1,
-    }
-}
 
 fn mail(text: &str) -> MailAddress {
     MailAddress::new(text).expect("an address")
@@ -42,17 +33,6 @@ fn mail(text: &str) -> MailAddress {
 
 fn name(text: &str) -> AccountName {
     AccountName::new(text).expect("a name")
-}
-
-fn new_account(text: &str) -> NewAccount {
-    NewAccount {
-        name: name(text),
-        mail: mail(&format!("{text}@mail.example")),
-        passphrase: hash(1),
-        role: Role::Member,
-        awaits_approval: false,
-        reason: String::new(),
-    }
 }
 
 fn create(store: &Store, new: &NewAccount) -> Result<LocalAccount, AccountTaken> {

@@ -2,9 +2,7 @@
 
 use std::{sync::Barrier, thread};
 
-use driftline_core::social::{
-    AccountName, AccountState, HashCost, MailAddress, PassphraseHash, RefreshTokens, Role,
-};
+use driftline_core::social::{AccountState, RefreshTokens};
 use driftline_id::Id;
 use driftline_store::{
     LocalAccountId, Root, Store, StoreError, Tx, local_ids,
@@ -14,11 +12,12 @@ use driftline_store::{
         account_removal,
         app::{self, AppId, NewApp},
         authorization_code::{self, Exchange, ExchangeRefused, Exchanged, NewCode},
-        local_account::{self, NewAccount},
+        local_account,
         log_ins::{self, LogIns},
         token_family::{self, LIFETIME_MS, Rotation, TokenFamilyId},
         web_session,
     },
+    testing::new_account,
 };
 
 use crate::world::{self, ANN, BOB, START_MS};
@@ -340,19 +339,7 @@ fn of_two_refreshes_at_a_time_none_ends_the_family(store: &Store) {
 }
 
 fn account(store: &Store, name: &str) -> LocalAccountId {
-    let new = NewAccount {
-        name: AccountName::new(name).expect("a name"),
-        mail: MailAddress::new(format!("{name}@mail.example")).expect("an address"),
-        passphrase: PassphraseHash {
-            hash: vec![1; 32],
-            salt: [1; 16],
-            cost: HashCost::DEFAULT,
-            normalization: 1,
-        },
-        role: Role::Member,
-        awaits_approval: false,
-        reason: String::new(),
-    };
+    let new = new_account(name);
     let created = store.write_blocking(local_ids::root(), move |tx| {
         local_account::create(tx, &new, START_MS)
     });

@@ -13,105 +13,126 @@ use driftline_store::{
 
 use super::linked_accounts::AccountIds;
 
-/// Follows an account. A follow of its copy ends: its options and its places in lists pass to the
-/// new one. The action is refused if the caller blocks the copy.
-pub(super) fn follow(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    other: AccountIds,
-    options: FollowOptions,
-    now_ms: i64,
-) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
-    let ids: Vec<AccountId> = other.all().collect();
-    let rows = relation::to(tx, account, &ids)?;
-    let row = |id: AccountId| {
-        let mut related = rows.iter();
-        related.find(|row| row.other == id && row.pair.outgoing != Relation::None)
-    };
-    let Some(earlier) = other.copy_id.and_then(row) else {
-        return relation::follow(tx, account, other.canonical_id, options, now_ms);
-    };
-    if earlier.pair.outgoing == Relation::Blocking {
-        return Ok(Err(RelationRefused::Blocking.into()));
-    }
-    let options = match row(other.canonical_id) {
-        Some(_) => options,
-        None => FollowOptions {
-            show_boosts: options.show_boosts.or(Some(earlier.show_boosts)),
-            notify: options.notify.or(Some(earlier.notified.is_some())),
-        },
-    };
-    relation::prepare_several(tx)?;
-    let lists = list_member::lists_with(tx, account, earlier.other)?;
-    let followed = relation::follow(tx, account, other.canonical_id, options, now_ms)?;
-    if followed.is_err() {
-        return Ok(followed);
-    }
-    let ended = relation::change(tx, account, earlier.other, RelationMove::Unfollow, now_ms)?;
-    for list in lists {
-        // A list that already has the account refuses it, and all do until it accepts the follow.
-        let _ = list_member::add(tx, account, list, &[other.canonical_id], now_ms)?;
-    }
-    Ok(ended.and(followed))
+/// The caller and another account, at the time of an action.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RelationContext {
+    /// The account of the caller.
+    pub(super) account: LocalAccountId,
+    /// The other account.
+    pub(super) other: AccountIds,
+    /// The time of the action, in Unix ms.
+    pub(super) now_ms: i64,
 }
 
-/// Performs an action towards an account.
-///
-/// Unfollowing and unblocking apply to the copy, too, even if the account is the caller. A block of
-/// the account replaces the relation to the copy.
-pub(super) fn change(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    other: AccountIds,
-    action: RelationMove,
-    now_ms: i64,
-) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
-    if other.copy_id.is_some() {
+impl RelationContext {
+    /// Follows the account. A follow of its copy ends: its options and its places in lists pass to the
+    /// new one. The action is refused if the caller blocks the copy.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
+    pub(super) fn follow(
+        self,
+        tx: &mut Tx<'_>,
+        options: FollowOptions,
+    ) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
+        let (account, now_ms) = (self.account, self.now_ms);
+        let canonical_id = self.other.canonical_id;
+        let ids: Vec<AccountId> = self.other.all().collect();
+        let rows = relation::to(tx, account, &ids)?;
+        let row = |id: AccountId| {
+            let mut related = rows.iter();
+            related.find(|row| row.other == id && row.pair.outgoing != Relation::None)
+        };
+        let Some(earlier) = self.other.copy_id.and_then(row) else {
+            return relation::follow(tx, account, canonical_id, options, now_ms);
+        };
+        if earlier.pair.outgoing == Relation::Blocking {
+            return Ok(Err(RelationRefused::Blocking.into()));
+        }
+        let options = match row(canonical_id) {
+            Some(_) => options,
+            None => FollowOptions {
+                show_boosts: options.show_boosts.or(Some(earlier.show_boosts)),
+                notify: options.notify.or(Some(earlier.notified.is_some())),
+            },
+        };
         relation::prepare_several(tx)?;
-    }
-    let changed = relation::change(tx, account, other.canonical_id, action, now_ms)?;
-    let Some(copy) = other.copy_id else {
-        return Ok(changed);
-    };
-    match action {
-        RelationMove::Unfollow | RelationMove::Unblock => {
-            relation::change(tx, account, copy, action, now_ms)
+        let lists = list_member::lists_with(tx, account, earlier.other)?;
+        let followed = relation::follow(tx, account, canonical_id, options, now_ms)?;
+        if followed.is_err() {
+            return Ok(followed);
         }
-        RelationMove::Block if changed.is_ok() => {
-            // The block of the account hides the copy's posts. That of the copy removes its
-            // notifications, and need not last.
-            for step in [RelationMove::Block, RelationMove::Unblock] {
-                if let Err(refused) = relation::change(tx, account, copy, step, now_ms)? {
-                    return Ok(Err(refused));
-                }
-            }
-            Ok(changed)
+        let ended = self.move_one(tx, earlier.other, RelationMove::Unfollow)?;
+        for list in lists {
+            // A list that already has the account refuses it, and all do until it accepts the follow.
+            let _ = list_member::add(tx, account, list, &[canonical_id], now_ms)?;
         }
-        _ => Ok(changed),
+        Ok(ended.and(followed))
     }
-}
 
-/// Mutes an account. A mute of its copy ends.
-pub(super) fn mute(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    other: AccountIds,
-    notifications: bool,
-    until_ms: Option<i64>,
-    now_ms: i64,
-) -> Result<Result<(), ChangeRefused>, StoreError> {
-    if !mute::set(
-        tx,
-        account,
-        other.canonical_id,
-        notifications,
-        until_ms,
-        now_ms,
-    )? {
-        return Ok(Err(ChangeRefused::Oneself));
+    /// Performs an action towards the account.
+    ///
+    /// Unfollowing and unblocking apply to the copy, too, even if the account is the caller. A block of
+    /// the account replaces the relation to the copy.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
+    pub(super) fn change(
+        self,
+        tx: &mut Tx<'_>,
+        action: RelationMove,
+    ) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
+        if self.other.copy_id.is_some() {
+            relation::prepare_several(tx)?;
+        }
+        let changed = self.move_one(tx, self.other.canonical_id, action)?;
+        let Some(copy) = self.other.copy_id else {
+            return Ok(changed);
+        };
+        match action {
+            RelationMove::Unfollow | RelationMove::Unblock => self.move_one(tx, copy, action),
+            RelationMove::Block if changed.is_ok() => {
+                // The block of the account hides the copy's posts. That of the copy removes its
+                // notifications, and need not last.
+                for step in [RelationMove::Block, RelationMove::Unblock] {
+                    if let Err(refused) = self.move_one(tx, copy, step)? {
+                        return Ok(Err(refused));
+                    }
+                }
+                Ok(changed)
+            }
+            _ => Ok(changed),
+        }
     }
-    if let Some(copy) = other.copy_id {
-        mute::remove(tx, account, copy)?;
+
+    /// Mutes the account. A mute of its copy ends.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store fails.
+    pub(super) fn mute(
+        self,
+        tx: &mut Tx<'_>,
+        notifications: bool,
+        until_ms: Option<i64>,
+    ) -> Result<Result<(), ChangeRefused>, StoreError> {
+        let (account, now_ms) = (self.account, self.now_ms);
+        let id = self.other.canonical_id;
+        if !mute::set(tx, account, id, notifications, until_ms, now_ms)? {
+            return Ok(Err(ChangeRefused::Oneself));
+        }
+        if let Some(copy) = self.other.copy_id {
+            mute::remove(tx, account, copy)?;
+        }
+        Ok(Ok(()))
     }
-    Ok(Ok(()))
+
+    /// Changes the relation to one of the account's IDs.
+    fn move_one(
+        self,
+        tx: &mut Tx<'_>,
+        id: AccountId,
+        action: RelationMove,
+    ) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
+        relation::change(tx, self.account, id, action, self.now_ms)
+    }
 }

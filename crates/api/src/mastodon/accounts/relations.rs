@@ -21,7 +21,7 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     account_entities::{AccountEntities, entity},
-    copy_relations,
+    copy_relations::RelationContext,
     ids_query::{IdsParams, IdsQuery},
     linked_accounts::AccountIds,
     related_accounts::relation_page,
@@ -177,8 +177,8 @@ async fn follow(
     };
     let account = caller.account.id;
     let root = move |other| relation::root(account, other);
-    act(&caller, id, root, move |tx, other, now_ms| {
-        copy_relations::follow(tx, account, other, options, now_ms)
+    act(&caller, id, root, move |tx, context| {
+        context.follow(tx, options)
     })
     .await
 }
@@ -249,8 +249,8 @@ async fn reject(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> Js
 async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonResult<Value> {
     let account = caller.account.id;
     let root = move |other| relation::root(account, other);
-    act(caller, id, root, move |tx, other, now_ms| {
-        copy_relations::change(tx, account, other, change, now_ms)
+    act(caller, id, root, move |tx, context| {
+        context.change(tx, change)
     })
     .await
 }
@@ -260,7 +260,7 @@ async fn act<S, T>(
     caller: &LoggedIn<S>,
     id: u64,
     root: impl FnOnce(AccountId) -> Root,
-    act: impl Fn(&mut Tx<'_>, AccountIds, i64) -> Result<Result<T, ChangeRefused>, StoreError>
+    act: impl Fn(&mut Tx<'_>, RelationContext) -> Result<Result<T, ChangeRefused>, StoreError>
     + Send
     + 'static,
 ) -> JsonResult<Value> {
@@ -269,7 +269,12 @@ async fn act<S, T>(
     let other = AccountIds::find(caller, requested_id).await?;
     let root = root(other.canonical_id);
     let (account, now_ms) = (caller.account.id, caller.now_ms());
-    let write = move |tx: &mut Tx<'_>| match act(tx, other, now_ms)? {
+    let context = RelationContext {
+        account,
+        other,
+        now_ms,
+    };
+    let write = move |tx: &mut Tx<'_>| match act(tx, context)? {
         Ok(_) => own_relationship(tx, account, other, now_ms).map(Ok),
         Err(refused) => Ok(Err(refused)),
     };
@@ -313,9 +318,9 @@ async fn mute(
     let duration_s = number(new.duration.as_ref(), 0, MAX_MUTE_S)?;
     let duration_ms = i64::try_from(duration_s).unwrap_or_default() * 1000;
     let root = move |_| local_account::root(account);
-    act(&caller, id, root, move |tx, other, now_ms| {
-        let until_ms = (duration_ms > 0).then_some(now_ms + duration_ms);
-        copy_relations::mute(tx, account, other, notifications, until_ms, now_ms)
+    act(&caller, id, root, move |tx, context| {
+        let until_ms = (duration_ms > 0).then_some(context.now_ms + duration_ms);
+        context.mute(tx, notifications, until_ms)
     })
     .await
 }

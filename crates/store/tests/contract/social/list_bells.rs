@@ -45,17 +45,22 @@ fn ring(store: &Store, list: &StandingList, reached: LocalId) -> Option<usize> {
     })
 }
 
+/// Creates a list that notifies, between two posts. Returns it with the place of the end.
+fn list_between_posts(store: &Store) -> (StandingList, LocalId) {
+    let ann = active(store, "ann");
+    let mut world = World::readable(store, "home");
+    world.poll(posts([1]));
+    let list = create(store, ann, notifying("quake"));
+    world.now_ms += 60_000;
+    world.poll(posts([2]));
+    (list, read(store, search::end))
+}
+
 /// A process whose list is not the present one changes nothing, and knows it.
 #[test]
 fn matches_of_a_list_that_has_changed_are_refused() {
     on_both(|store| {
-        let ann = active(store, "ann");
-        let mut world = World::readable(store, "home");
-        world.poll(posts([1]));
-        let first = create(store, ann, notifying("quake"));
-        world.now_ms += 60_000;
-        world.poll(posts([2]));
-        let end = read(store, search::end);
+        let (first, end) = list_between_posts(store);
         assert_eq!(ring(store, &first, end), Some(0));
         let notified = standing(store, first.key);
         assert_eq!(notified.notified, Some(end));
@@ -66,8 +71,9 @@ fn matches_of_a_list_that_has_changed_are_refused() {
         assert_eq!(standing(store, first.key), changed);
 
         let set_state = |state| {
-            let set = write(store, local_account::root(ann), move |tx| {
-                local_account::change_state(tx, ann, state)
+            let account = first.key.account;
+            let set = write(store, local_account::root(account), move |tx| {
+                local_account::change_state(tx, account, state)
             });
             set.expect("another state");
         };
@@ -82,13 +88,7 @@ fn matches_of_a_list_that_has_changed_are_refused() {
 #[test]
 fn another_predicate_begins_with_later_posts() {
     on_both(|store| {
-        let ann = active(store, "ann");
-        let mut world = World::readable(store, "home");
-        world.poll(posts([1]));
-        let first = create(store, ann, notifying("quake"));
-        world.now_ms += 60_000;
-        world.poll(posts([2]));
-        let end = read(store, search::end);
+        let (first, end) = list_between_posts(store);
         assert!(first.notified < Some(end));
         let renamed = ListSettings {
             title: "Earthquakes".to_owned(),
