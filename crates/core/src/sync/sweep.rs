@@ -1,0 +1,57 @@
+use super::{ConflictReason, LocalObject, Outcome};
+
+named_enum! {
+    /// What the end of a full sync does to the clean objects that did not come.
+    pub enum SweepMode: "kebab-case" {
+        /// They were deleted on the server: they are removed.
+        Sweep,
+        /// The server has lost changes: they become conflicts.
+        Reconcile,
+    }
+}
+
+/// What becomes of an object at the end of the full sync with the number `full_sync`. Dirty objects stay.
+pub fn sweep(local: LocalObject, full_sync: u64, mode: SweepMode) -> Outcome {
+    if local.is_dirty() || local.seen_in == full_sync {
+        return Outcome::without_conflict(Some(local));
+    }
+    match mode {
+        SweepMode::Sweep => Outcome::default(),
+        SweepMode::Reconcile => Outcome {
+            object: None,
+            conflict: Some(local.conflict(ConflictReason::LostByServer)),
+        },
+    }
+}
+
+/// What becomes of an object when the account may not read the library any more.
+pub fn library_gone(local: LocalObject) -> Outcome {
+    let is_dirty = local.is_dirty();
+    Outcome {
+        object: None,
+        conflict: is_dirty.then(|| local.conflict(ConflictReason::LibraryGone)),
+    }
+}
+
+/// True if a person must agree before `removed` of `held` objects are removed.
+pub fn is_mass_deletion(removed: usize, held: usize) -> bool {
+    removed > MAX_UNASKED_REMOVALS && removed > held / 2
+}
+
+/// The largest number of objects that a pull or sweep may remove without a question.
+const MAX_UNASKED_REMOVALS: usize = 20;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mass_deletion_is_more_than_20_and_more_than_half() {
+        assert!(!is_mass_deletion(20, 20));
+        assert!(is_mass_deletion(21, 21));
+        assert!(is_mass_deletion(21, 41));
+        assert!(!is_mass_deletion(21, 42));
+        assert!(is_mass_deletion(22, 43));
+        assert!(!is_mass_deletion(0, 0));
+    }
+}
