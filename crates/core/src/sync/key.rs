@@ -184,7 +184,7 @@ impl TryFrom<String> for ObjectKey {
 }
 
 /// The largest length of a key.
-const MAX_KEY_BYTES: usize = 4_096;
+const MAX_KEY_BYTES: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(bookmark.name(), "https://a.example/1");
         let later = ObjectKey::parse("draft:1").expect("a key of a later version");
         assert_eq!(later.kind(), None);
-        let long = format!("note:{}", "a".repeat(4_096));
+        let long = format!("note:{}", "a".repeat(2_000));
         for wrong in [
             "",
             "marker",
