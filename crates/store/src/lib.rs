@@ -28,6 +28,7 @@ pub mod search;
 pub mod server_keys;
 pub mod sharing;
 pub mod social;
+pub mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
