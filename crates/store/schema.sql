@@ -461,6 +461,11 @@ create table entry (
     -- How narrow the post's visibility was at the most since it has its ID: 0 for everyone, 3 for those whom
     -- it names. Readers have passed the ID, so it is not shown to more.
     visibility {i64} not null default 3,
+    -- The last USN under which it left the world, or the accounts that do not own the source: it ended, or was
+    -- narrowed to be for fewer. Null if they never saw it. Their replicas are told about this end alone, since
+    -- its other USNs count changes that they may not know of.
+    left_world_usn {i64},
+    left_members_usn {i64},
     -- Whether only a stream has shown the post at this place so far, no page.
     streamed {bool} not null default false,
     -- Whether the source no longer shows it: a tombstone.
@@ -480,6 +485,8 @@ create table entry (
 ) {clustered} {fillfactor 90};
 create index entry_arrival on entry (source_id, first_usn);
 create index entry_changes on entry (source_id, change_usn) where change_usn is not null;
+create index entry_left_world on entry (source_id, left_world_usn) where left_world_usn is not null;
+create index entry_left_members on entry (source_id, left_members_usn) where left_members_usn is not null;
 create index entry_of_post on entry (post_id, source_id) where id <> post_id;
 create index entry_author on entry (account_id, id);
 -- The entries of all sources in the order of their places, in which those of many authors are found.

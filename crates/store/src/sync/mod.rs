@@ -1,17 +1,24 @@
-//! The synchronization of accounts' libraries with devices, as `docs/sync-protocol.md` specifies it.
+//! The synchronization of libraries with devices, as `docs/sync-protocol.md` specifies it.
 //!
-//! A device pulls with [`chunk()`] and pushes with [`push()`] and [`device`]. Reads need one
-//! snapshot, which each read of a store has. Writes happen below the account's root.
+//! A device pulls an account's library with [`chunk()`] and pushes with [`push()`] and [`device`]. It pulls the entries of
+//! a source with [`source_changes`] and [`source_newest`]. Reads need one snapshot, which each read of a store has. Writes
+//! happen below the account's root.
 
 mod apply;
 mod chunk;
 mod cursor;
 pub mod device;
 mod push;
+mod source_chunk;
+mod source_reading;
 mod start;
 mod values;
 
 pub use chunk::{Chunk, StoredObject, chunk};
 pub use cursor::{Cursor, CursorError, current_cursor};
 pub use push::{Pushed, Resolved, push};
+pub use source_chunk::{
+    SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,
+    source_newest, source_update_count,
+};
 pub use start::{Start, require_full, start};

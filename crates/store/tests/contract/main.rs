@@ -62,6 +62,7 @@ mod source_leases;
 mod sources;
 mod streams;
 mod sync;
+mod sync_sources;
 mod threads;
 mod timelines;
 mod tokens;
