@@ -1,4 +1,4 @@
-//! The history of an account's library: the openings in which it gave USNs.
+//! The history of a library: the openings in which it gave USNs.
 //!
 //! A database that was restored or copied back lacks changes that clients have seen, and gives their
 //! USNs to others. Each opening has a random nonce, so a client that names the opening of its last
@@ -9,7 +9,7 @@ use driftline_db::{DbError, Tx};
 use super::{IS_OWNERS, LibraryOwner};
 use crate::{error::StoreError, id_types::LocalAccountId};
 
-/// The library of an account, as a client's copy of it is compared with.
+/// A library, as a client's copy of it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct LibraryHistory {
     id: i64,
@@ -23,12 +23,8 @@ pub(crate) struct LibraryHistory {
 }
 
 impl LibraryHistory {
-    /// The library of an account.
-    pub(crate) fn load(
-        tx: &mut Tx<'_>,
-        account: LocalAccountId,
-    ) -> Result<LibraryHistory, StoreError> {
-        let owner = LibraryOwner::Account(account);
+    /// The library of an owner.
+    pub(crate) fn load(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<LibraryHistory, StoreError> {
         let found = tx.query_opt(
             &format!(
                 "select id, instance_id, update_count, epoch, horizon from library
@@ -45,7 +41,10 @@ impl LibraryHistory {
                 })
             },
         )?;
-        found.ok_or(StoreError::NoAccount)
+        found.ok_or(match owner {
+            LibraryOwner::Account(_) => StoreError::NoAccount,
+            LibraryOwner::Source(_) => StoreError::NoSource,
+        })
     }
 
     /// The nonce of the opening in which a USN was given; empty if no USN was given up to it.

@@ -10,6 +10,7 @@ use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
     library::{
+        LibraryOwner,
         history::LibraryHistory,
         object::{KnownObject, OBJECT_COLUMNS},
     },
@@ -59,7 +60,7 @@ pub fn chunk(
         entries: max_entries.max(1),
         bytes: max_bytes,
     };
-    let library = LibraryHistory::load(tx, account)?;
+    let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
     match (start::decide(tx, library, cursor)?, cursor) {
         (Start::Full { cursor }, _) => full(tx, account, cursor, limits).map(Some),
         (Start::Changes, Some(cursor)) => {

@@ -2,7 +2,11 @@ use std::{fmt, str::FromStr};
 
 use driftline_db::Tx;
 
-use crate::{error::StoreError, id_types::LocalAccountId, library::history::LibraryHistory};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, SourceKey},
+    library::{LibraryOwner, history::LibraryHistory},
+};
 
 /// The changes of a library that a replica has. Its text is `1.EPOCH.NONCE.USN`, and in a full sync
 /// `1.EPOCH.NONCE.USN.BELOW`, which replicas do not read.
@@ -30,8 +34,21 @@ pub struct CursorError;
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
 /// fails.
 pub fn current_cursor(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Cursor, StoreError> {
-    let library = LibraryHistory::load(tx, account)?;
+    let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
     Cursor::at(tx, library, library.update_count)
+}
+
+/// The cursor of a replica that has all changes of a source's library up to a USN.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
+pub fn source_cursor(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    usn: i64,
+) -> Result<Cursor, StoreError> {
+    let library = LibraryHistory::load(tx, LibraryOwner::Source(source))?;
+    Cursor::at(tx, library, usn)
 }
 
 impl Cursor {

@@ -15,10 +15,10 @@ mod start;
 mod values;
 
 pub use chunk::{Chunk, StoredObject, chunk};
-pub use cursor::{Cursor, CursorError, current_cursor};
+pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
     SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,
     source_newest, source_update_count,
 };
-pub use start::{Start, require_full, start};
+pub use start::{Start, require_full, source_start, start};

@@ -3,8 +3,11 @@ use driftline_db::Tx;
 use super::cursor::Cursor;
 use crate::{
     error::StoreError,
-    id_types::LocalAccountId,
-    library::history::{self, LibraryHistory},
+    id_types::{LocalAccountId, SourceKey},
+    library::{
+        LibraryOwner,
+        history::{self, LibraryHistory},
+    },
 };
 
 /// The way in which a replica is brought up to date.
@@ -34,7 +37,20 @@ pub fn start(
     account: LocalAccountId,
     cursor: Option<&Cursor>,
 ) -> Result<Start, StoreError> {
-    let library = LibraryHistory::load(tx, account)?;
+    let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
+    decide(tx, library, cursor)
+}
+
+/// [`start`] for the library of a source.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
+pub fn source_start(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    cursor: Option<&Cursor>,
+) -> Result<Start, StoreError> {
+    let library = LibraryHistory::load(tx, LibraryOwner::Source(source))?;
     decide(tx, library, cursor)
 }
 

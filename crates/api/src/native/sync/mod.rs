@@ -1,9 +1,11 @@
 //! The synchronization of accounts' libraries with devices: `docs/sync-protocol.md`.
 
+mod cursor_seal;
 mod events;
 mod pull;
 mod push;
 mod resolved;
+mod source_library;
 
 use std::sync::Arc;
 
@@ -17,6 +19,7 @@ use crate::App;
 pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
     OpenApiRouter::new()
         .routes(routes!(pull::pull))
+        .routes(routes!(pull::libraries))
         .routes(routes!(push::push))
         .routes(routes!(events::events))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))

@@ -4,13 +4,23 @@ use driftline_core::sync::{
 };
 use driftline_store::{
     LocalAccountId, StoreError, Tx,
-    sync::{Chunk, Cursor, chunk},
+    change_feed::{self, FeedSource},
+    nonce,
+    sync::{Chunk, Cursor, CursorError, chunk},
 };
+use serde::Serialize;
+use utoipa::ToSchema;
 
-use super::{ACCOUNT, names};
+use super::{
+    ACCOUNT,
+    cursor_seal::CursorSeal,
+    names,
+    source_library::{self, SourceNews, SourceReader},
+};
 use crate::{
     auth::{LoggedIn, needs},
-    transport::{ApiError, JsonResult, Problem},
+    mastodon::view::View,
+    transport::{ApiError, ApiResult, JsonResult, Problem},
 };
 
 /// Returns what a replica lacks of its libraries.
@@ -28,34 +38,70 @@ pub(super) async fn pull(
         _ => ApiError::BadParameter(refused.body_text()),
     })?;
     let limits = Limits::of_request(&request)?;
-    let wanted = request.libraries.into_iter().map(Wanted::read);
-    let wanted: Vec<Wanted> = wanted.collect::<Result<_, _>>()?;
-    let answer = caller.read(move |tx, account| answer(tx, account, &wanted, limits));
-    Ok(Json(answer.await?))
+    let view = View::without_overlays(&caller);
+    let libraries = request.libraries;
+    let read = caller.read(move |tx, account| Answer::read(tx, account, &libraries, &view, limits));
+    let Answer {
+        server,
+        account,
+        seal,
+        libraries,
+    } = read.await??;
+    let news = libraries.into_iter().map(|found| match found {
+        Found::News(news) => Ok(news),
+        Found::Source(found) => {
+            let cursor = seal.seal(&found.cursor, &found.sealed_for)?;
+            Ok(LibraryNews {
+                cursor: Some(cursor),
+                ..found.news
+            })
+        }
+    });
+    Ok(Json(SyncAnswer {
+        server,
+        account,
+        news: news.collect::<ApiResult<_>>()?,
+    }))
 }
 
-/// A library that a replica asks for.
-struct Wanted {
+/// Libraries of which a replica may hold a copy.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LibraryName {
+    /// The name in requests.
     library: String,
-    cursor: Option<Cursor>,
+    /// The name of the source; absent for the account's own library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
 }
 
-impl Wanted {
-    fn read(request: LibraryRequest) -> Result<Self, ApiError> {
-        let LibraryRequest { library, cursor } = request;
-        let cursor = cursor.map(|text| text.parse()).transpose();
-        let cursor = cursor.map_err(|error: driftline_store::sync::CursorError| {
-            ApiError::Unprocessable(error.to_string())
-        })?;
-        Ok(Self { library, cursor })
-    }
+/// Returns the libraries that the account may read: its own, and those of sources.
+#[utoipa::path(
+    get, path = "/api/driftline/v1/sync/libraries", tag = "sync",
+    security(("account" = ["read"])),
+    responses((status = 200, body = [LibraryName])),
+)]
+pub(super) async fn libraries(caller: LoggedIn<needs::Read>) -> JsonResult<Vec<LibraryName>> {
+    let viewer = caller.viewer;
+    let sources = caller.read(move |tx, _| change_feed::sources(tx)).await?;
+    let own = LibraryName {
+        library: ACCOUNT.to_owned(),
+        source: None,
+    };
+    let sources = sources
+        .into_iter()
+        .filter(|source| source.shows(viewer).is_some());
+    let sources = sources.map(|source| LibraryName {
+        library: source_library::name(&source),
+        source: Some(source.name),
+    });
+    Ok(Json([own].into_iter().chain(sources).collect()))
 }
 
 /// What is left of the limits of an answer.
 #[derive(Clone, Copy)]
-struct Limits {
-    entries: u32,
-    bytes: usize,
+pub(super) struct Limits {
+    pub(super) entries: u32,
+    pub(super) bytes: usize,
 }
 
 impl Limits {
@@ -96,30 +142,76 @@ impl Limits {
     }
 }
 
-fn answer(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    wanted: &[Wanted],
-    mut limits: Limits,
-) -> Result<SyncAnswer, StoreError> {
-    let (server, name) = names(tx, account)?;
-    let mut news = Vec::new();
-    for Wanted { library, cursor } in wanted {
-        let found = match library == ACCOUNT {
-            true => chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?
-                .map(|chunk| of_chunk(library, chunk)),
-            false => Some(gone(library)),
-        };
-        if let Some(found) = found {
-            limits.spend(&found);
-            news.push(found);
+/// The answer before the cursors of sources are sealed.
+struct Answer {
+    server: String,
+    account: String,
+    seal: CursorSeal,
+    libraries: Vec<Found>,
+}
+
+/// The news of a library.
+enum Found {
+    News(LibraryNews),
+    Source(SourceNews),
+}
+
+impl Answer {
+    /// All of it is one snapshot. The outer error is the store's, the inner one the request's.
+    fn read(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        libraries: &[LibraryRequest],
+        view: &View,
+        mut limits: Limits,
+    ) -> Result<ApiResult<Self>, StoreError> {
+        let (server, name) = names(tx, account)?;
+        let seal = CursorSeal::new(&nonce(tx)?);
+        let mut sources = None;
+        let mut found = Vec::new();
+        for LibraryRequest { library, cursor } in libraries {
+            if library == ACCOUNT {
+                let cursor = match cursor.as_ref().map(|text| text.parse()).transpose() {
+                    Ok(cursor) => cursor,
+                    Err(error) => return Ok(Err(invalid(&error))),
+                };
+                let cursor: Option<Cursor> = cursor;
+                let part = chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?;
+                if let Some(part) = part {
+                    let news = of_chunk(library, part);
+                    limits.spend(&news);
+                    found.push(Found::News(news));
+                }
+                continue;
+            }
+            let sources: &Vec<FeedSource> = match &mut sources {
+                Some(known) => known,
+                unknown => unknown.insert(change_feed::sources(tx)?),
+            };
+            let source = sources.iter().find(|source| {
+                source_library::name(source) == *library && source.shows(view.viewer).is_some()
+            });
+            let Some(source) = source else {
+                found.push(Found::News(gone(library)));
+                continue;
+            };
+            let reader = SourceReader { view, seal: &seal };
+            if let Some(news) = reader.news(tx, source, cursor.as_deref(), limits)? {
+                limits.spend(&news.news);
+                found.push(Found::Source(news));
+            }
         }
+        Ok(Ok(Self {
+            server,
+            account: name,
+            seal,
+            libraries: found,
+        }))
     }
-    Ok(SyncAnswer {
-        server,
-        account: name,
-        news,
-    })
+}
+
+fn invalid(error: &CursorError) -> ApiError {
+    ApiError::Unprocessable(error.to_string())
 }
 
 fn of_chunk(library: &str, chunk: Chunk) -> LibraryNews {
