@@ -61,15 +61,22 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
     }
     match local.key.kind() {
         Some(ObjectKind::Marker) => merge_marker(local, theirs),
-        Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => {
-            match (mine, &theirs.value) {
-                (Some(_), None) => theirs.keep(local),
-                (None, Some(_)) => theirs.take(local, ConflictReason::Merged),
-                _ => theirs.win(local),
-            }
-        }
+        kind if is_in_set(kind) => match (mine, &theirs.value) {
+            (Some(_), None) => theirs.keep(local),
+            (None, Some(_)) => theirs.take(local, ConflictReason::Merged),
+            _ => theirs.win(local),
+        },
         Some(ObjectKind::Note) => merge_note(local, theirs),
-        Some(ObjectKind::List | ObjectKind::Filter) | None => theirs.win(local),
+        _ => theirs.win(local),
+    }
+}
+
+/// True if the objects of a kind are members of a set: they are added and deleted, but not changed.
+pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
+    match kind {
+        Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => true,
+        Some(ObjectKind::List | ObjectKind::Marker | ObjectKind::Filter | ObjectKind::Note)
+        | None => false,
     }
 }
 
@@ -171,10 +178,12 @@ impl Incoming {
         self.usn == local.base_usn() && same_value(kind, self.value.as_ref(), local.base_value())
     }
 
-    /// True if this is what the device itself has sent: the object was edited after that.
+    /// True if this is what the device itself has sent: the object was edited after that. Members of sets have no values that
+    /// tell the device's addition from another's.
     fn is_echo(&self, sent: &SentChange, local: &LocalObject) -> bool {
         let kind = local.key.kind();
-        local.base_usn() == sent.base
+        !is_in_set(kind)
+            && local.base_usn() == sent.base
             && self.usn > sent.base
             && same_value(kind, self.value.as_ref(), sent.value.as_ref())
     }

@@ -1,6 +1,6 @@
 use super::{
-    Base, ChangeResult, Conflict, ConflictReason, Incoming, LocalObject, ObjectKind, Outcome,
-    SentChange, Usn, incoming,
+    Base, ChangeResult, Conflict, ConflictReason, Incoming, LocalObject, Outcome, SentChange, Usn,
+    incoming, incoming::is_in_set,
 };
 
 /// What becomes of the replica's object when the server answers the change that was sent.
@@ -59,16 +59,14 @@ pub fn refused(local: LocalObject, reason: &str) -> Outcome {
 /// The object after an answer that is older than its base. A deletion of another device that comes after the stored addition
 /// has seen it.
 fn answered_late(local: LocalObject, result: &ChangeResult) -> Outcome {
-    let is_in_set = matches!(
-        local.key.kind(),
-        Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember)
-    );
     let base = local.base_usn();
     let is_seen = matches!(result, ChangeResult::Done { usn, .. } if *usn < base);
-    Outcome::without_conflict(match is_in_set && is_seen && local.is_dirty() {
-        true => local.reverted(),
-        false => Some(local),
-    })
+    Outcome::without_conflict(
+        match is_in_set(local.key.kind()) && is_seen && local.is_dirty() {
+            true => local.reverted(),
+            false => Some(local),
+        },
+    )
 }
 
 /// Nothing, if the object is a deletion of what the server does not have.

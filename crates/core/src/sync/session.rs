@@ -1,6 +1,6 @@
 use super::{
-    Binding, Incoming, LibraryNews, LibraryProgress, LibraryState, PushAnswer, SweepMode,
-    SyncAnswer,
+    Binding, Incoming, LibraryNews, LibraryProgress, LibraryState, PushAnswer, SentChange,
+    StoredPush, SweepMode, SyncAnswer,
 };
 
 /// One synchronization of the account's library: it says what to request next, and takes the answers. The caller makes the
@@ -128,17 +128,23 @@ impl SyncSession {
         intake
     }
 
-    /// Takes the answer to a push, and returns the progress that the caller stores with the results.
+    /// Takes the answer to `push`, and returns the progress that the caller stores with the results.
     ///
     /// # Errors
     /// [`SyncStop`] if the answer is of another server or account. The caller stores nothing of it.
-    pub fn pushed(&mut self, answer: &PushAnswer) -> Result<LibraryProgress, SyncStop> {
+    pub fn pushed(
+        &mut self,
+        push: &StoredPush,
+        answer: &PushAnswer,
+    ) -> Result<LibraryProgress, SyncStop> {
         if let Err(stop) = self.bind(&answer.server, &answer.account) {
             self.phase = Phase::Stopped(stop.clone());
             return Err(stop);
         }
         self.pushes += 1;
-        if self.progress.cursor.as_ref() == Some(&answer.before) {
+        // Deleting a list deletes members, of which the results say nothing.
+        let is_complete = !push.changes.iter().any(SentChange::deletes_list);
+        if is_complete && self.progress.cursor.as_ref() == Some(&answer.before) {
             self.progress.cursor = Some(answer.after.clone());
         } else {
             self.progress.ahead = Some(answer.after.clone());

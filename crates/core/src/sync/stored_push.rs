@@ -95,6 +95,13 @@ impl StoredPush {
     }
 }
 
+impl SentChange {
+    /// True if this deletes a list, and its members with it.
+    pub(super) fn deletes_list(&self) -> bool {
+        self.value.is_none() && self.key.kind() == Some(ObjectKind::List)
+    }
+}
+
 /// Builds the next push from the dirty objects of a replica, of which it takes as many as a push may have. Lists that are
 /// added or changed come first, lists that are deleted last; else objects come in the order of their edits. `full_sync` is
 /// the number of the replica's last full sync.

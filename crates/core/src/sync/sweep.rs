@@ -1,4 +1,4 @@
-use super::{ConflictReason, LocalObject, Outcome};
+use super::{ConflictReason, Incoming, LocalObject, Outcome, Usn, incoming};
 
 named_enum! {
     /// What the end of a full sync does to the clean objects that did not come.
@@ -10,18 +10,40 @@ named_enum! {
     }
 }
 
-/// What becomes of an object at the end of the full sync with the number `full_sync`. Dirty objects stay.
+/// What becomes of an object at the end of the full sync with the number `full_sync`. A dirty object that did not come is
+/// treated as if a tombstone had come: the server has no base for it.
 pub fn sweep(local: LocalObject, full_sync: u64, mode: SweepMode) -> Outcome {
-    if local.is_dirty() || local.seen_in == full_sync {
+    if local.seen_in == full_sync {
         return Outcome::without_conflict(Some(local));
     }
-    match mode {
-        SweepMode::Sweep => Outcome::default(),
-        SweepMode::Reconcile => Outcome {
+    match (local.is_dirty(), mode) {
+        (true, _) => without_base(local, mode),
+        (false, SweepMode::Sweep) => Outcome::default(),
+        (false, SweepMode::Reconcile) => Outcome {
             object: None,
             conflict: Some(local.conflict(ConflictReason::LostByServer)),
         },
     }
+}
+
+/// A dirty object after the loss of its base. A deletion stays dirty, since the object may have moved above the full sync and
+/// come after it.
+fn without_base(mut local: LocalObject, mode: SweepMode) -> Outcome {
+    if local.value.is_none() {
+        local.base = None;
+        return Outcome::without_conflict(Some(local));
+    }
+    let tombstone = Incoming {
+        key: local.key.clone(),
+        usn: Usn::NONE,
+        value: None,
+        full_sync: local.seen_in,
+    };
+    let mut outcome = incoming(Some(local), &tombstone, None);
+    if let (Some(conflict), SweepMode::Reconcile) = (&mut outcome.conflict, mode) {
+        conflict.reason = ConflictReason::LostByServer;
+    }
+    outcome
 }
 
 /// What becomes of an object when the account may not read the library any more.
