@@ -23,7 +23,9 @@ impl Backoff {
 
     /// Notes a failure. Returns the wait after it.
     pub fn fail(&mut self, random: &mut Random<'_>) -> Duration {
-        let doubled = self.first.saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
+        let doubled = self
+            .first
+            .saturating_mul(1 << self.failures.min(MAX_DOUBLINGS));
         self.failures = self.failures.saturating_add(1);
         jittered(doubled.min(MAX_WAIT), random())
     }
@@ -63,7 +65,9 @@ mod tests {
     fn waits_double_up_to_a_minute_and_begin_again_after_a_success() {
         let mut middle = || 250_u128;
         let mut backoff = Backoff::new();
-        let waits: Vec<u64> = (0..8).map(|_| backoff.fail(&mut middle).as_secs()).collect();
+        let waits: Vec<u64> = (0..8)
+            .map(|_| backoff.fail(&mut middle).as_secs())
+            .collect();
         assert_eq!(waits, [1, 2, 4, 8, 16, 32, 60, 60]);
         assert_eq!(backoff.failures(), 8);
         backoff.succeed();

@@ -85,7 +85,9 @@ pub enum ReplicaError {
         retry_after_s: Option<u64>,
     },
     /// The server rejected a request, which is a fault of this program.
-    #[error("{server} rejected the request ({status}{text}); is this program as new as the server?")]
+    #[error(
+        "{server} rejected the request ({status}{text}); is this program as new as the server?"
+    )]
     Rejected {
         /// The server's address.
         server: String,
@@ -101,7 +103,9 @@ pub enum ReplicaError {
         server: String,
     },
     /// The body of a push is too long for the server.
-    #[error("{server} takes no request of this size; make the largest of the changed notes shorter")]
+    #[error(
+        "{server} takes no request of this size; make the largest of the changed notes shorter"
+    )]
     TooLong {
         /// The server's address.
         server: String,
@@ -135,7 +139,9 @@ pub enum ReplicaError {
         all: usize,
     },
     /// The work did not end after the largest number of requests.
-    #[error("the replica and {server} did not converge after {requests} requests; sync again later")]
+    #[error(
+        "the replica and {server} did not converge after {requests} requests; sync again later"
+    )]
     Endless {
         /// The server's address.
         server: String,

@@ -96,7 +96,10 @@ impl Resolve {
                     of.id, of.key
                 ),
                 Resolution::Theirs => {
-                    format!("conflict {}: the server's version stays of\n{}", of.id, of.key)
+                    format!(
+                        "conflict {}: the server's version stays of\n{}",
+                        of.id, of.key
+                    )
                 }
             }]
         })
@@ -113,7 +116,11 @@ fn lines(of: &ConflictRow) -> Vec<String> {
     if let Some(detail) = &of.detail {
         lines.push(format!("   {}", plain(detail)));
     }
-    for (name, value) in [("mine", &of.mine), ("theirs", &of.theirs), ("base", &of.base)] {
+    for (name, value) in [
+        ("mine", &of.mine),
+        ("theirs", &of.theirs),
+        ("base", &of.base),
+    ] {
         let shown = value.as_ref().map_or_else(|| "-".to_owned(), excerpt);
         lines.push(format!("   {name:7} {shown}"));
     }

@@ -73,7 +73,10 @@ impl Init {
     fn token(&self) -> Result<Token, CliError> {
         if let Some(path) = &self.token_file {
             let file = File::open(path).map_err(|error| {
-                CliError::usage(format!("the file {} cannot be read: {error}", path.display()))
+                CliError::usage(format!(
+                    "the file {} cannot be read: {error}",
+                    path.display()
+                ))
             })?;
             return Ok(Token::read(file)?);
         }

@@ -102,7 +102,10 @@ pub fn lines(of: &SyncReport) -> Vec<String> {
         lines.push(format!("{} of this device not sent yet", objects(of.dirty)));
     }
     if of.open_conflicts > 0 {
-        let conflicts = count(u64::try_from(of.open_conflicts).unwrap_or(u64::MAX), "conflict");
+        let conflicts = count(
+            u64::try_from(of.open_conflicts).unwrap_or(u64::MAX),
+            "conflict",
+        );
         lines.push(format!(
             "{conflicts} to be resolved; `driftline replica conflicts` lists them"
         ));
