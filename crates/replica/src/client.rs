@@ -84,6 +84,11 @@ impl Client {
         &self.server
     }
 
+    /// The token.
+    pub(crate) fn token(&self) -> &Token {
+        &self.token
+    }
+
     /// Sends a pull.
     ///
     /// # Errors
@@ -121,11 +126,7 @@ impl Client {
                 Err(error) if error.may_pass() => error,
                 outcome => return outcome,
             };
-            let asked = match &error {
-                ReplicaError::Busy { retry_after_s, .. } => *retry_after_s,
-                _ => None,
-            };
-            let asked = Duration::from_secs(asked.unwrap_or_default());
+            let asked = error.asked_wait();
             let wait = backoff.fail(random).max(asked);
             if backoff.failures() >= self.retries.max_tries || asked > MAX_ASKED_WAIT {
                 return Err(error);

@@ -1,4 +1,4 @@
-use std::{fmt::Display, io, path::Path};
+use std::{fmt::Display, io, path::Path, time::Duration};
 
 use driftline_core::sync::{KeyError, ObjectKey, ValueError};
 use driftline_db::DbError;
@@ -138,16 +138,6 @@ pub enum ReplicaError {
         /// The number of objects in the replica.
         all: usize,
     },
-    /// The work did not end after the largest number of requests.
-    #[error(
-        "the replica and {server} did not converge after {requests} requests; sync again later"
-    )]
-    Endless {
-        /// The server's address.
-        server: String,
-        /// The number of requests.
-        requests: usize,
-    },
     /// A text is not a key.
     #[error(transparent)]
     Key(#[from] KeyError),
@@ -174,6 +164,15 @@ impl ReplicaError {
         )
     }
 
+    /// The wait that the server asks for, at most 10 minutes.
+    pub fn asked_wait(&self) -> Duration {
+        let asked = match self {
+            Self::Busy { retry_after_s, .. } => *retry_after_s,
+            _ => None,
+        };
+        Duration::from_secs(asked.unwrap_or_default().min(MAX_ASKED_WAIT_S))
+    }
+
     /// An error of a file, which cannot `be opened`, for example.
     pub(crate) fn file(what: &str, path: &Path, error: &io::Error) -> Self {
         Self::File(format!("{} cannot {what}: {error}", path.display()))
@@ -183,3 +182,5 @@ impl ReplicaError {
         Self::Damaged(error.to_string())
     }
 }
+
+const MAX_ASKED_WAIT_S: u64 = 600;

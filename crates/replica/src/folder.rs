@@ -1,5 +1,6 @@
 use std::{
     fs::{DirBuilder, File, TryLockError},
+    io,
     os::unix::fs::DirBuilderExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -54,7 +55,7 @@ impl Folder {
 
     async fn lock(path: &Path) -> Result<Self, ReplicaError> {
         let file = path.join("lock");
-        let failed = |error| ReplicaError::file("be locked", &file, &error);
+        let failed = |error: io::Error| ReplicaError::file("be locked", &file, &error);
         let mut options = File::options();
         let options = options.create(true).truncate(false).read(true).write(true);
         let lock = options.open(&file).map_err(failed)?;

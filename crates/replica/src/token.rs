@@ -23,9 +23,17 @@ impl Token {
         let mut text = String::with_capacity(MAX_TOKEN_BYTES + 1);
         let limit = u64::try_from(MAX_TOKEN_BYTES + 1).unwrap_or(u64::MAX);
         let read = from.take(limit).read_to_string(&mut text);
-        let all = SecretString::from(text);
+        let text = SecretString::from(text);
         read.map_err(|error| ReplicaError::Token(format!("cannot be read: {error}")))?;
-        let line = all.expose_secret().trim();
+        Self::from_secret(&text)
+    }
+
+    /// A token that was typed.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Token`] if it is not one line of visible ASCII characters. Never contains what was typed.
+    pub fn from_secret(text: &SecretString) -> Result<Self, ReplicaError> {
+        let line = text.expose_secret().trim();
         if line.is_empty() {
             return Err(ReplicaError::Token("is empty".to_owned()));
         }

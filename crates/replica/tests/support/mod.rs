@@ -76,7 +76,8 @@ impl Server {
                 let request = read(&stream);
                 requests.lock().unwrap().push(request);
                 let next = answers.lock().unwrap().pop_front();
-                match next.unwrap_or_else(|| Answer::Json(400, json!({"error": "no answer left"}))) {
+                match next.unwrap_or_else(|| Answer::Json(400, json!({"error": "no answer left"})))
+                {
                     Answer::Json(status, body) => write(&mut stream, status, &body.to_string()),
                     Answer::Lost => {}
                 }
@@ -180,10 +181,7 @@ impl Device {
 
     /// Makes the replica, or renews its token. The server's next answer is the first one that is used.
     pub async fn init(&self, server: &Server) -> Result<InitOutcome, ReplicaError> {
-        let options = InitOptions {
-            is_restored: false,
-            now_ms: NOW_MS,
-        };
+        let options = InitOptions { is_restored: false };
         let client = self.client(server);
         let (replica, outcome) =
             Replica::init(&self.folder(), &client, options, &mut random).await?;
@@ -217,7 +215,7 @@ impl Device {
     ) -> Result<SyncReport, ReplicaError> {
         let token = Token::read(self.token.as_bytes())?;
         let client = Client::new(&server.url(), token, retries)?;
-        let mut replica = self.open().await;
+        let replica = self.open().await;
         let mut random = random;
         let mut context = SyncContext {
             now_ms: NOW_MS,
@@ -232,7 +230,7 @@ impl Device {
 
     /// Edits an object. Returns true if that changed it.
     pub async fn edit(&self, key: &str, value: Option<Value>) -> bool {
-        let mut replica = self.open().await;
+        let replica = self.open().await;
         let edited = replica.edit(ObjectKey::parse(key).unwrap(), value).await;
         replica.close().await;
         edited.unwrap().changed

@@ -42,7 +42,7 @@ pub async fn edit(
     value: Option<Value>,
     json: bool,
 ) -> Result<(), CliError> {
-    let mut replica = Replica::open(folder).await?;
+    let replica = Replica::open(folder).await?;
     let edited = replica.edit(key, value).await;
     replica.close().await;
     output::reply(json, &edited?, |of: &Edited| {

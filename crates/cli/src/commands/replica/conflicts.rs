@@ -86,7 +86,7 @@ impl Resolve {
             true => Resolution::Mine,
             false => Resolution::Theirs,
         };
-        let mut replica = Replica::open(folder).await?;
+        let replica = Replica::open(folder).await?;
         let resolved = replica.resolve(self.id, resolution).await;
         replica.close().await;
         output::reply(json, &resolved?, |of: &Resolved| {

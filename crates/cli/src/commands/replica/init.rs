@@ -10,7 +10,6 @@ use clap::Args;
 use driftline_replica::{
     Client, InitOptions, InitOutcome, Replica, ReplicaError, Retries, ServerUrl, Token,
 };
-use driftline_runtime::now_ms;
 use serde::Serialize;
 
 use super::round::random;
@@ -57,13 +56,12 @@ impl Init {
         let client = Client::new(&server, self.token()?, Retries::few())?;
         let options = InitOptions {
             is_restored: self.restored,
-            now_ms: now_ms(),
         };
         let (replica, outcome) = Replica::init(folder, &client, options, &mut random).await?;
         let reply = Reply {
             folder: folder.display().to_string(),
             server: server.to_string(),
-            account: replica.identity().account.clone(),
+            account: replica.binding().account.clone(),
             outcome,
         };
         replica.close().await;

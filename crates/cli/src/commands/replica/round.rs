@@ -58,7 +58,7 @@ pub async fn round(
     retries: Retries,
     may_remove_many: bool,
 ) -> Result<SyncReport, ReplicaError> {
-    let mut replica = Replica::open(folder).await?;
+    let replica = Replica::open(folder).await?;
     let mut shown = Progress::start(End::Unknown);
     let mut progress = |of: &SyncProgress| {
         let done = u64::try_from(of.pulled + of.pushed).unwrap_or(u64::MAX);
@@ -94,9 +94,9 @@ pub fn lines(of: &SyncReport) -> Vec<String> {
     let objects = |number: usize| count(u64::try_from(number).unwrap_or(u64::MAX), "object");
     let mut lines = vec![format!(
         "fetched {}, removed {}, sent {}",
-        objects(of.pulled),
-        objects(of.removed),
-        objects(of.pushed)
+        objects(of.work.pulled),
+        objects(of.work.removed),
+        objects(of.work.pushed)
     )];
     if of.dirty > 0 {
         lines.push(format!("{} of this device not sent yet", objects(of.dirty)));
