@@ -16,9 +16,10 @@ use std::{
 };
 
 use driftline_core::sync::ObjectKey;
+pub use driftline_replica::InitOutcome;
 use driftline_replica::{
-    Backoff, Client, InitOptions, InitOutcome, Replica, ReplicaError, Retries, ServerUrl,
-    SyncContext, SyncReport, Token,
+    Backoff, Client, InitOptions, Replica, ReplicaError, Retries, ServerUrl, SyncContext,
+    SyncReport, Token,
 };
 use serde_json::{Value, json};
 
