@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     account, backup, compact, completions, config, credential, demo, export, find, history, id,
-    index, instance, man, migrate, mirror, node, refresh, replica, restore, serve, simulate, source,
-    status, tail, track, why,
+    index, instance, man, migrate, mirror, node, refresh, replica, restore, serve, simulate,
+    source, status, tail, track, why,
 };
 use crate::{error::EXIT_STATUSES, options::global_options::Global};
 

@@ -234,7 +234,7 @@ impl Run<'_, '_> {
                 cause: "the results are not those of the changes".to_owned(),
             }),
             Ok(answer) => {
-                let progress = self.session.pushed(&answer);
+                let progress = self.session.pushed(&push, &answer);
                 let progress = progress.map_err(|stop| self.replica.stopped(stop))?;
                 let stored = self
                     .replica
