@@ -25,7 +25,7 @@ pub struct Conflicts {
     command: Option<ConflictsCommand>,
 }
 
-/// What can be done with a conflict.
+/// The commands on one conflict.
 #[derive(Debug, Subcommand)]
 enum ConflictsCommand {
     /// Resolve a conflict.

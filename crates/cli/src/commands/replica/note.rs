@@ -23,7 +23,7 @@ pub struct Note {
     action: Action,
 }
 
-/// What happens to the note.
+/// The action on the note.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 struct Action {

@@ -7,9 +7,14 @@ use clap::Args;
 use super::round::{self, Direction};
 use crate::{consent::Consent, error::CliError};
 
-/// Sends the changes of this device. Changes that came to the server meanwhile are not fetched.
+/// Sends the changes of this device, after fetching those of the server as `pull` does.
+///
+/// Changes that come to the server meanwhile are left to the next pull.
 #[derive(Debug, Args)]
-pub struct Push {}
+pub struct Push {
+    #[command(flatten)]
+    consent: Consent,
+}
 
 impl Push {
     /// Runs it.
@@ -17,6 +22,6 @@ impl Push {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        round::command(folder, Direction::Push, Consent::of(false), json).await
+        round::command(folder, Direction::Push, self.consent, json).await
     }
 }
