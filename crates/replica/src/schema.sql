@@ -1,0 +1,54 @@
+-- The replica itself: whose it is, and how far it is.
+create table replica (
+    one {i64} primary key not null check (one = 1),
+    -- The server's address.
+    url text not null,
+    -- The server and account, the progress of the library, and the identity of this device, as JSON.
+    binding text not null,
+    progress text not null,
+    identity text not null,
+    -- The number of the device's last edit.
+    generation {i64} not null,
+    -- While a pull is not complete: the number of objects at its start, and of those that it has removed.
+    pull_held {i64},
+    pull_removed {i64} not null,
+    -- Unix ms, by the device's clock.
+    synced_at_ms {i64}
+) {strict};
+
+create table object (
+    key text primary key not null {collate_c},
+    -- The server's version; without a USN there is none, without a value it is a tombstone.
+    base_usn {i64},
+    base_value text,
+    -- The value here, as JSON; null if it was deleted here.
+    value text,
+    -- The number of the edit that made it dirty; 0 if it is clean.
+    generation {i64} not null,
+    -- The number of the full sync in which it came last.
+    seen_in {i64} not null
+) {strict};
+
+create index object_dirty on object (generation) where generation <> 0;
+
+-- Edits that were not merged; those that a person, or a rule, has resolved stay here.
+create table conflict (
+    id {i64} primary key not null,
+    key text not null,
+    -- The value of this device, as JSON; null if it was deleted here.
+    value text,
+    base_usn {i64},
+    base_value text,
+    reason text not null,
+    -- The words of the server.
+    refusal text,
+    at_ms {i64} not null,
+    is_resolved {bool} not null
+) {strict};
+
+-- The push that was not answered yet. It is stored before it is sent.
+create table pending_push (
+    one {i64} primary key not null check (one = 1),
+    -- The push, as JSON.
+    push text not null
+) {strict};
