@@ -217,7 +217,11 @@ impl SyncSession {
             }
             LibraryState::Full => {
                 if self.progress.paging.is_none() {
-                    self.begin_full_sync(SweepMode::Sweep);
+                    // The server may have lost what the replica has beyond its cursor.
+                    self.begin_full_sync(match self.progress.ahead {
+                        Some(_) => SweepMode::Reconcile,
+                        None => SweepMode::Sweep,
+                    });
                 }
                 let more = news.more;
                 self.take_chunk(news, true, intake)?;

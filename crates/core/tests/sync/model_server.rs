@@ -46,7 +46,11 @@ struct LastPush {
 #[derive(Debug, Clone, Copy)]
 struct Cursor {
     epoch: u64,
+    /// The opening of the last USN of the store when the cursor was made.
     nonce: u64,
+    /// That USN. An object that has moved up to it is missing below, so a store without it cannot go on from this cursor.
+    seen: u64,
+    /// The replica has the changes up to this USN. In a full sync, the USN at its start.
     usn: u64,
     /// In a full sync: the objects below this USN have not come.
     position: Option<u64>,
@@ -216,9 +220,9 @@ impl ServerStore {
     fn has(&self, cursor: Cursor) -> bool {
         let mut openings = self.openings.iter();
         let opening = openings.find(|(nonce, _)| *nonce == cursor.nonce);
-        let is_in_opening = opening.is_some_and(|(_, first)| *first <= cursor.usn);
-        let is_over = openings.any(|(_, first)| *first <= cursor.usn);
-        cursor.usn == 0 || (is_in_opening && !is_over && cursor.usn <= self.count)
+        let is_in_opening = opening.is_some_and(|(_, first)| *first <= cursor.seen);
+        let is_over = openings.any(|(_, first)| *first <= cursor.seen);
+        cursor.seen == 0 || (is_in_opening && !is_over && cursor.seen <= self.count)
     }
 
     fn changes(&self, above: u64, max: usize) -> LibraryNews {
@@ -262,8 +266,9 @@ impl ServerStore {
             }
         }
         let cursor = Cursor {
+            epoch: start.epoch,
             position: at,
-            ..start
+            ..self.cursor(start.usn)
         };
         news.cursor = Some(cursor.to_string());
         news.more = more;
@@ -271,10 +276,10 @@ impl ServerStore {
     }
 
     fn cursor(&self, usn: u64) -> Cursor {
-        let opening = self.openings.iter().rev().find(|(_, first)| *first <= usn);
         Cursor {
             epoch: self.epoch,
-            nonce: opening.map_or(0, |(nonce, _)| *nonce),
+            nonce: self.openings.last().map_or(0, |(nonce, _)| *nonce),
+            seen: self.count,
             usn,
             position: None,
         }
@@ -288,6 +293,7 @@ impl Cursor {
         Self {
             epoch: part().expect("an epoch"),
             nonce: part().expect("a nonce"),
+            seen: part().expect("a USN"),
             usn: part().expect("a USN"),
             position: part(),
         }
@@ -296,7 +302,11 @@ impl Cursor {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}.{}", self.epoch, self.nonce, self.usn)?;
+        write!(
+            f,
+            "{}.{}.{}.{}",
+            self.epoch, self.nonce, self.seen, self.usn
+        )?;
         match self.position {
             Some(position) => write!(f, ".{position}"),
             None => Ok(()),

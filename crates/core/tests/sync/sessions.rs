@@ -179,6 +179,20 @@ fn other_changes_before_a_push_are_pulled_and_its_own_are_checked() {
     assert_eq!(restored.next(), pull(None));
 }
 
+/// Whether the server still has the push is not known until the full sync has ended.
+#[test]
+fn a_full_sync_after_an_unchecked_push_reconciles() {
+    let progress = LibraryProgress {
+        ahead: Some("c".to_owned()),
+        ..at("a")
+    };
+    let mut session = SyncSession::new(progress, Some(binding()));
+    let intake = take(&mut session, chunk(LibraryState::Full, "d", false));
+    assert_eq!(intake.sweep, Some(SweepMode::Reconcile));
+    take(&mut session, answer(None));
+    assert_eq!(session.next(), pull(Some("c")));
+}
+
 /// The members that are deleted with a list come with the next pull.
 #[test]
 fn a_pull_follows_the_deletion_of_a_list() {
