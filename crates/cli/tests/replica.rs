@@ -283,7 +283,7 @@ async fn a_replica_is_of_one_account() {
 }
 
 fn sorted<const N: usize>(texts: [String; N]) -> Vec<String> {
-    let mut texts = texts.to_vec();
+    let mut texts = Vec::from(texts);
     texts.sort();
     texts
 }

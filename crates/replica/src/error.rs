@@ -46,7 +46,7 @@ pub enum ReplicaError {
     },
     /// The answer is of another server than the replica's.
     #[error(
-        "{url} is another server than that of this replica. Nothing was pushed. If it was restored from a backup, or its data were copied, run `driftline replica init {url} --restored`; else make a replica in another folder with --replica"
+        "{url} is another server than that of this replica. Nothing was pushed. Make a replica in another folder with --replica"
     )]
     OtherServer {
         /// The server's address.

@@ -48,11 +48,6 @@ impl Folder {
         self.path.join(DATABASE)
     }
 
-    /// True if the folder has a database.
-    pub(crate) fn has_replica(&self) -> bool {
-        self.database().exists()
-    }
-
     async fn lock(path: &Path) -> Result<Self, ReplicaError> {
         let file = path.join("lock");
         let failed = |error: io::Error| ReplicaError::file("be locked", &file, &error);

@@ -30,7 +30,7 @@ pub use client::{Client, Retries};
 pub use conflict_row::ConflictRow;
 pub use error::ReplicaError;
 pub use object_row::{KindCount, ReplicaObject};
-pub use replica::{Edited, InitOptions, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
+pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
 pub use server_url::ServerUrl;
 pub use sync::{SyncContext, SyncProgress, SyncReport};
 pub use token::Token;

@@ -28,13 +28,6 @@ pub struct Replica {
     binding: Binding,
 }
 
-/// The options of [`Replica::init`].
-#[derive(Clone, Copy, Debug)]
-pub struct InitOptions {
-    /// True if the server may be another one than the replica's, with the same account: it was restored from a backup.
-    pub is_restored: bool,
-}
-
 /// The outcome of [`Replica::init`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -112,18 +105,15 @@ impl Replica {
     pub async fn init(
         folder: &Path,
         client: &Client,
-        options: InitOptions,
         random: &mut Random<'_>,
     ) -> Result<(Self, InitOutcome), ReplicaError> {
         let folder = Folder::make(folder).await?;
         let found = ask(client, random).await?;
         let bits = random();
         let db = open_db(&folder).await?;
-        let (url, is_restored) = (client.server().clone(), options.is_restored);
+        let url = client.server().clone();
         let binding = found.clone();
-        let outcome = db.write(Root::none(), move |tx| {
-            bind(tx, &url, &binding, is_restored, bits)
-        });
+        let outcome = db.write(Root::none(), move |tx| bind(tx, &url, &binding, bits));
         let outcome = match outcome.await {
             Ok(outcome) => client.token().write(folder.path()).map(|()| outcome),
             Err(error) => Err(error),
@@ -312,14 +302,13 @@ fn bind(
     tx: &mut Tx<'_>,
     url: &ServerUrl,
     found: &Binding,
-    is_restored: bool,
     bits: u128,
 ) -> Result<InitOutcome, ReplicaError> {
     let Some(row) = replica_row::get(tx)? else {
         replica_row::add(tx, url.as_str(), found, &DeviceIdentity::new(bits))?;
         return Ok(InitOutcome::Made);
     };
-    if row.binding.server != found.server && !is_restored {
+    if row.binding.server != found.server {
         return Err(ReplicaError::OtherServer {
             url: url.to_string(),
         });

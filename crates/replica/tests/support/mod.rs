@@ -18,8 +18,7 @@ use std::{
 use driftline_core::sync::ObjectKey;
 pub use driftline_replica::InitOutcome;
 use driftline_replica::{
-    Backoff, Client, InitOptions, Replica, ReplicaError, Retries, ServerUrl, SyncContext,
-    SyncReport, Token,
+    Backoff, Client, Replica, ReplicaError, Retries, ServerUrl, SyncContext, SyncReport, Token,
 };
 use serde_json::{Value, json};
 
@@ -93,6 +92,7 @@ impl Server {
     }
 
     /// Adds an answer to a pull.
+    #[expect(clippy::needless_pass_by_value, reason = "calls are shorter so")]
     pub fn then_news(&self, news: Value) {
         self.then(Answer::Json(
             200,
@@ -182,10 +182,8 @@ impl Device {
 
     /// Makes the replica, or renews its token. The server's next answer is the first one that is used.
     pub async fn init(&self, server: &Server) -> Result<InitOutcome, ReplicaError> {
-        let options = InitOptions { is_restored: false };
         let client = self.client(server);
-        let (replica, outcome) =
-            Replica::init(&self.folder(), &client, options, &mut random).await?;
+        let (replica, outcome) = Replica::init(&self.folder(), &client, &mut random).await?;
         replica.close().await;
         Ok(outcome)
     }

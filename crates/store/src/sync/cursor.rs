@@ -42,11 +42,7 @@ pub fn current_cursor(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Cursor
 ///
 /// # Errors
 /// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
-pub fn source_cursor(
-    tx: &mut Tx<'_>,
-    source: SourceKey,
-    usn: i64,
-) -> Result<Cursor, StoreError> {
+pub fn source_cursor(tx: &mut Tx<'_>, source: SourceKey, usn: i64) -> Result<Cursor, StoreError> {
     let library = LibraryHistory::load(tx, LibraryOwner::Source(source))?;
     Cursor::at(tx, library, usn)
 }

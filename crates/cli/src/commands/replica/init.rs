@@ -7,9 +7,7 @@ use std::{
 };
 
 use clap::Args;
-use driftline_replica::{
-    Client, InitOptions, InitOutcome, Replica, ReplicaError, Retries, ServerUrl, Token,
-};
+use driftline_replica::{Client, InitOutcome, Replica, ReplicaError, Retries, ServerUrl, Token};
 use serde::Serialize;
 
 use super::round::random;
@@ -29,9 +27,6 @@ pub struct Init {
     /// Send the token over plain http, where others on the way can read it.
     #[arg(long)]
     allow_http: bool,
-    /// Go on with a server that was restored from a backup, and is another one since.
-    #[arg(long)]
-    restored: bool,
 }
 
 /// The reply of the command.
@@ -54,10 +49,7 @@ impl Init {
             return Err(ReplicaError::Readable(server.to_string()).into());
         }
         let client = Client::new(&server, self.token()?, Retries::few())?;
-        let options = InitOptions {
-            is_restored: self.restored,
-        };
-        let (replica, outcome) = Replica::init(folder, &client, options, &mut random).await?;
+        let (replica, outcome) = Replica::init(folder, &client, &mut random).await?;
         let reply = Reply {
             folder: folder.display().to_string(),
             server: server.to_string(),
