@@ -1,6 +1,8 @@
 use std::{error::Error, time::Duration};
 
-use driftline_core::sync::{PushAnswer, SyncAnswer, SyncRequest};
+use driftline_core::sync::{
+    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, PushAnswer, SyncAnswer, SyncRequest,
+};
 use reqwest::{
     Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
@@ -112,6 +114,21 @@ impl Client {
         random: &mut Random<'_>,
     ) -> Result<PushAnswer, ReplicaError> {
         self.post(PUSH, body, random).await
+    }
+
+    /// Asks for the digest of the account's library.
+    ///
+    /// # Errors
+    /// The same as those of [`Client::pull`].
+    pub(crate) async fn digest(
+        &self,
+        random: &mut Random<'_>,
+    ) -> Result<DigestAnswer, ReplicaError> {
+        let request = DigestRequest {
+            library: ACCOUNT_LIBRARY.to_owned(),
+        };
+        let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
+        self.post(DIGEST, &body, random).await
     }
 
     async fn post<T: DeserializeOwned>(
@@ -247,6 +264,7 @@ fn beginning(text: &str) -> String {
 }
 
 const PULL: &str = "/api/driftline/v1/sync";
+const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const PUSH: &str = "/api/driftline/v1/sync/push";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);

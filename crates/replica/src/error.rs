@@ -96,6 +96,12 @@ pub enum ReplicaError {
         /// The server's words after a colon, or nothing.
         text: String,
     },
+    /// The library changes all the time.
+    #[error("the library on {server} changed at each try; try again when nobody changes it")]
+    Moving {
+        /// The server.
+        server: String,
+    },
     /// The server has another record of this device's pushes: the replica was restored or copied.
     #[error("{server} knows this device otherwise: its replica was restored or copied")]
     Device {

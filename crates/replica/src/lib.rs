@@ -24,6 +24,7 @@ mod replica_row;
 mod server_url;
 mod sync;
 mod token;
+mod verify;
 
 pub use backoff::{Backoff, Random, jittered};
 pub use client::{Client, Retries};
@@ -34,3 +35,4 @@ pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resol
 pub use server_url::ServerUrl;
 pub use sync::{SyncContext, SyncProgress, SyncReport};
 pub use token::Token;
+pub use verify::Verified;

@@ -4,6 +4,7 @@
 //! Source: seed 004 (Evernote's EDAM).
 
 mod conflict;
+mod digest;
 mod incoming;
 mod key;
 mod message;
@@ -19,6 +20,7 @@ mod usn;
 mod value;
 
 pub use conflict::{Conflict, ConflictReason, Outcome};
+pub use digest::{DigestAnswer, DigestRequest, LibraryDigest};
 pub use incoming::{Incoming, incoming};
 pub use key::{KeyError, ObjectKey, ObjectKind};
 pub use message::{

@@ -8,6 +8,7 @@ mod apply;
 mod chunk;
 mod cursor;
 pub mod device;
+mod library_digest;
 mod push;
 mod source_chunk;
 mod source_reading;
@@ -16,6 +17,7 @@ mod values;
 
 pub use chunk::{Chunk, StoredObject, chunk};
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
+pub use library_digest::library_digest;
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
     SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,

@@ -1,6 +1,7 @@
 //! The synchronization of accounts' libraries with devices: `docs/sync-protocol.md`.
 
 mod cursor_seal;
+mod digest;
 mod events;
 mod pull;
 mod push;
@@ -21,6 +22,7 @@ pub(super) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(pull::pull))
         .routes(routes!(pull::libraries))
         .routes(routes!(push::push))
+        .routes(routes!(digest::digest))
         .routes(routes!(events::events))
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
 }

@@ -12,6 +12,7 @@ mod round;
 mod show;
 mod status;
 mod sync;
+mod verify;
 mod watch;
 
 use std::path::PathBuf;
@@ -45,6 +46,8 @@ enum ReplicaCommand {
     Sync(sync::Sync),
     /// Sync again and again, until it is ended.
     Watch(watch::Watch),
+    /// Compare the replica with the server's library.
+    Verify(verify::Verify),
     /// Show how the replica is.
     Status(status::Status),
     /// List the conflicts, or resolve one.
@@ -78,6 +81,7 @@ impl Replica {
             ReplicaCommand::Push(push) => push.run(folder, json).await,
             ReplicaCommand::Sync(sync) => sync.run(folder, json).await,
             ReplicaCommand::Watch(watch) => watch.run(folder, json).await,
+            ReplicaCommand::Verify(verify) => verify.run(folder, json).await,
             ReplicaCommand::Status(status) => status.run(folder, json).await,
             ReplicaCommand::Conflicts(conflicts) => conflicts.run(folder, json).await,
             ReplicaCommand::Bookmark(bookmark) => bookmark.run(folder, json).await,
