@@ -240,7 +240,7 @@ impl ReplicaStore {
     }
 
     /// An edit on the device; the list's members are deleted with it.
-    pub(crate) fn edit(&mut self, key: &ObjectKey, value: Option<Value>, ledger: &mut Ledger) {
+    pub(crate) fn edit(&mut self, key: &ObjectKey, value: Option<&Value>, ledger: &mut Ledger) {
         let before = self.value(key).cloned();
         if value.is_none() {
             let of_list =
@@ -256,15 +256,15 @@ impl ReplicaStore {
             .as_ref()
             .is_some_and(|push| push.change(key).is_some());
         let object = match self.objects.remove(key) {
-            Some(local) => local.edit(value.clone(), self.generation, is_sent),
+            Some(local) => local.edit(value.cloned(), self.generation, is_sent),
             None => value
-                .clone()
+                .cloned()
                 .map(|value| LocalObject::added(key.clone(), value, self.generation)),
         };
         let is_addition = object
             .as_ref()
             .is_some_and(|object| object.base_value().is_none());
-        ledger.edit(key, before.as_ref(), value.as_ref(), is_addition);
+        ledger.edit(key, before.as_ref(), value, is_addition);
         self.objects
             .extend(object.map(|object| (key.clone(), object)));
     }

@@ -145,7 +145,7 @@ impl World {
         if let Some(after) = self.change(&key, before.as_ref(), true) {
             self.replicas[replica]
                 .store
-                .edit(&key, after, &mut self.ledger);
+                .edit(&key, after.as_ref(), &mut self.ledger);
         }
     }
 
@@ -362,7 +362,7 @@ impl World {
                 place(&key, conflict.value.as_ref()).is_some_and(|place| Some(place) < now);
             let mine = conflict.value.as_ref();
             if !is_behind && !same_value(key.kind(), store.value(&key), mine) {
-                store.edit(&key, conflict.value, &mut self.ledger);
+                store.edit(&key, mine, &mut self.ledger);
             }
         }
         is_any
