@@ -392,7 +392,11 @@ impl World {
                 );
             }
             for (key, object) in &store.objects {
-                assert!(server.value(key).is_some(), "the server has no {object:?}");
+                let is_tombstone = !object.is_dirty() && object.value.is_none();
+                assert!(
+                    is_tombstone || server.value(key).is_some(),
+                    "the server has no {object:?}"
+                );
             }
             for listed in &store.conflicts {
                 let conflict = &listed.conflict;
