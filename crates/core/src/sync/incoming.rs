@@ -26,6 +26,14 @@ pub fn incoming(
     theirs: &Incoming,
     sent: Option<&SentChange>,
 ) -> Outcome {
+    let mut outcome = receive(local, theirs, sent);
+    if outcome.object.is_none() && sent.is_some() {
+        outcome.object = Some(theirs.tombstone());
+    }
+    outcome
+}
+
+fn receive(local: Option<LocalObject>, theirs: &Incoming, sent: Option<&SentChange>) -> Outcome {
     let Some(mut local) = local else {
         return Outcome::without_conflict(theirs.clean());
     };
@@ -140,6 +148,18 @@ impl Incoming {
             generation: 0,
             seen_in: self.full_sync,
         })
+    }
+
+    /// What is kept of a deleted object while the stored push has a change of it: a late answer must not be taken for one to
+    /// an object that is added again.
+    fn tombstone(&self) -> LocalObject {
+        LocalObject {
+            key: self.key.clone(),
+            base: self.base(),
+            value: None,
+            generation: 0,
+            seen_in: self.full_sync,
+        }
     }
 
     fn base(&self) -> Option<Base> {

@@ -11,6 +11,9 @@ pub fn pushed(local: Option<LocalObject>, sent: &SentChange, result: &ChangeResu
     let Some(mut local) = local else {
         return Outcome::default();
     };
+    if !local.is_dirty() && local.value.is_none() {
+        return Outcome::default();
+    }
     let is_edited = local.generation != sent.generation;
     if local.base_usn() != sent.base {
         return match is_edited {

@@ -10,7 +10,8 @@ pub struct LocalObject {
     pub key: ObjectKey,
     /// The server's version on which the value is based. `None` if the replica knows no version, and no tombstone.
     pub base: Option<Base>,
-    /// The value on the device. `None` if it was deleted there.
+    /// The value on the device. `None` if it was deleted there. A clean object without a value is a tombstone, which the replica
+    /// keeps while the stored push has a change of the object.
     pub value: Option<Value>,
     /// 0 if the object is clean, else the number of its last edit on the device. The device counts its edits from 1.
     pub generation: u64,

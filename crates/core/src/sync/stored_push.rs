@@ -3,7 +3,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{
-    LocalObject, ObjectKey, ObjectKind, PushChange, PushRequest, Usn,
+    LibraryProgress, LocalObject, ObjectKey, ObjectKind, PushChange, PushRequest, Usn,
     same_value::without_server_members,
 };
 
@@ -30,7 +30,7 @@ pub struct StoredPush {
     pub full_sync: u64,
     /// The changes, in the order of the body.
     pub changes: Vec<SentChange>,
-    /// The body: a [`PushRequest`] as JSON.
+    /// The body: a [`PushRequest`] and the replica's cursor, as JSON.
     pub body: String,
 }
 
@@ -103,11 +103,13 @@ impl SentChange {
 }
 
 /// Builds the next push from the dirty objects of a replica, of which it takes as many as a push may have. Lists that are
-/// added or changed come first, lists that are deleted last; else objects come in the order of their edits. `full_sync` is
-/// the number of the replica's last full sync.
+/// added or changed come first, lists that are deleted last; else objects come in the order of their edits.
+///
+/// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
+/// changes.
 pub fn next_push(
     identity: DeviceIdentity,
-    full_sync: u64,
+    progress: &LibraryProgress,
     mut dirty: Vec<LocalObject>,
 ) -> NextPush {
     dirty.sort_by(|one, other| {
@@ -122,7 +124,12 @@ pub fn next_push(
         previous: identity.previous.clone(),
         changes: Vec::new(),
     };
-    let mut free = MAX_PUSH_BYTES.saturating_sub(json(&request).len());
+    let cursor = progress.cursor.as_deref();
+    let empty = PushBody {
+        request: &request,
+        cursor,
+    };
+    let mut free = MAX_PUSH_BYTES.saturating_sub(json(&empty).len());
     let largest = free;
     let (mut changes, mut too_large) = (Vec::new(), Vec::new());
     for object in dirty {
@@ -147,11 +154,21 @@ pub fn next_push(
     }
     let push = (!changes.is_empty()).then(|| StoredPush {
         identity,
-        full_sync,
+        full_sync: progress.full_sync,
         changes,
-        body: json(&request),
+        body: json(&PushBody {
+            request: &request,
+            cursor,
+        }),
     });
     NextPush { push, too_large }
+}
+
+#[derive(Serialize)]
+struct PushBody<'a> {
+    #[serde(flatten)]
+    request: &'a PushRequest,
+    cursor: Option<&'a str>,
 }
 
 fn change(object: &LocalObject) -> PushChange {
@@ -219,10 +236,16 @@ mod tests {
             deleted(added(&other, json!({}), 3)),
             added(&list, json!({"title": "cats"}), 4),
         ];
-        let next = next_push(DeviceIdentity::new(1), 3, dirty);
+        let progress = LibraryProgress {
+            cursor: Some("a".to_owned()),
+            full_sync: 3,
+            ..LibraryProgress::default()
+        };
+        let next = next_push(DeviceIdentity::new(1), &progress, dirty);
         let push = next.push.expect("a push");
         let old_list = format!("list:{old}");
         assert_eq!(keys(&push), [&list, &member, &other, &old_list]);
+        assert!(push.body.ends_with(r#"],"cursor":"a"}"#));
         let sent: PushRequest = serde_json::from_str(&push.body).expect("a request");
         assert_eq!(sent.changes[1].value, Some(json!({})), "without `account`");
         assert_eq!(sent.changes[2].value, None);
@@ -241,19 +264,22 @@ mod tests {
         assert_eq!((first.sequence, first.previous.as_str()), (Usn::new(1), ""));
         let next = next_push(
             first,
-            0,
+            &LibraryProgress::default(),
             vec![added("marker:home", json!({"last_read": "1"}), 1)],
         );
         let push = next.push.expect("a push");
         assert_eq!(
             push.body,
-            r#"{"device":"00000000000000000000000000000009","sequence":"1","previous":"","changes":[{"key":"marker:home","base":"0","value":{"last_read":"1"}}]}"#
+            r#"{"device":"00000000000000000000000000000009","sequence":"1","previous":"","changes":[{"key":"marker:home","base":"0","value":{"last_read":"1"}}],"cursor":null}"#
         );
         let second = DeviceIdentity::after(&push);
         assert_eq!(second.sequence, Usn::new(2));
         // printf %s BODY | sha256sum
         assert_eq!(second.previous, HASH);
-        assert_eq!(next_push(second, 0, Vec::new()), NextPush::default());
+        assert_eq!(
+            next_push(second, &LibraryProgress::default(), Vec::new()),
+            NextPush::default()
+        );
     }
 
     #[test]
@@ -263,14 +289,14 @@ mod tests {
             added(&format!("note:{number}"), json!({ "text": text }), number)
         };
         let many = (1..=250).map(|number| note(number, 10)).collect();
-        let push = next_push(DeviceIdentity::new(1), 0, many)
+        let push = next_push(DeviceIdentity::new(1), &LibraryProgress::default(), many)
             .push
             .expect("a push");
         assert_eq!(push.changes.len(), MAX_PUSH_CHANGES);
         assert_eq!(keys(&push)[99], "note:100");
 
         let large = (1..=40).map(|number| note(number, 30_000)).collect();
-        let push = next_push(DeviceIdentity::new(1), 0, large)
+        let push = next_push(DeviceIdentity::new(1), &LibraryProgress::default(), large)
             .push
             .expect("a push");
         assert!(push.body.len() <= MAX_PUSH_BYTES);
@@ -278,18 +304,18 @@ mod tests {
 
         let next = next_push(
             DeviceIdentity::new(1),
-            0,
+            &LibraryProgress::default(),
             vec![note(1, 999_000), note(2, 2)],
         );
         assert_eq!(next.push.expect("a push").changes.len(), 2);
         let next = next_push(
             DeviceIdentity::new(1),
-            0,
+            &LibraryProgress::default(),
             vec![note(1, 1_000_000), note(2, 2)],
         );
         assert_eq!(next.too_large, [note(1, 1_000_000)]);
         assert_eq!(keys(&next.push.expect("a push")), ["note:2"]);
     }
 
-    const HASH: &str = "f29f31d79aee6aad89a54bba2f83b032bba45797e7710dfcb5c5b57555e94801";
+    const HASH: &str = "f80d234aaad25f93c67c824a2cf87263f751c77b812a366b167667a766acea8e";
 }

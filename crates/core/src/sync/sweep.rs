@@ -18,11 +18,11 @@ pub fn sweep(local: LocalObject, full_sync: u64, mode: SweepMode) -> Outcome {
     }
     match (local.is_dirty(), mode) {
         (true, _) => without_base(local, mode),
-        (false, SweepMode::Sweep) => Outcome::default(),
-        (false, SweepMode::Reconcile) => Outcome {
+        (false, SweepMode::Reconcile) if local.value.is_some() => Outcome {
             object: None,
             conflict: Some(local.conflict(ConflictReason::LostByServer)),
         },
+        (false, _) => Outcome::default(),
     }
 }
 

@@ -7,5 +7,5 @@ use crate::world::World;
 /// listed.
 #[test]
 fn replicas_converge_and_lose_no_edit() {
-    seeds::run(500, |seed| World::new(seed).run(250));
+    seeds::run(1_000, |seed| World::new(seed).run(250));
 }

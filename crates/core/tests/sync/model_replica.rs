@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use driftline_core::sync::{
     Binding, ChangeResult, Conflict, ConflictReason, DeviceIdentity, Intake, LibraryProgress,
     LocalObject, ObjectKey, Outcome, PushAnswer, StoredPush, SweepMode, SyncAnswer, SyncSession,
-    SyncStep, incoming, next_push, pushed, same_value, sweep,
+    SyncStep, Usn, incoming, next_push, pushed, same_value, sweep,
 };
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -134,8 +134,11 @@ impl Replica {
                 }
                 if store.push.is_none() {
                     let dirty = store.objects.values().filter(|object| object.is_dirty());
-                    let next =
-                        next_push(store.identity.clone(), full_sync, dirty.cloned().collect());
+                    let next = next_push(
+                        store.identity.clone(),
+                        &store.progress,
+                        dirty.cloned().collect(),
+                    );
                     store.push = next.push;
                     if around.rng.random_bool(faults.crash) {
                         self.session = None;
@@ -225,10 +228,7 @@ impl Replica {
             assert_eq!(*key, object.key);
             let base = object.base_value();
             let is_base = same_value(key.kind(), object.value.as_ref(), base);
-            assert!(
-                object.is_dirty() || (is_base && object.value.is_some()),
-                "{object:?}"
-            );
+            assert!(object.is_dirty() || is_base, "{object:?}");
         }
     }
 }
@@ -307,7 +307,7 @@ impl ReplicaStore {
                 ledger.forgive_addition(&theirs.key);
             }
             if let Some(local) = local.filter(|_| is_reconciled) {
-                forgive(&local, &outcome, theirs.usn > local.base_usn(), ledger);
+                forgive(&local, &outcome, theirs.usn, ledger);
             }
             self.apply(outcome);
         }
@@ -340,7 +340,8 @@ fn is_addition(object: &LocalObject) -> bool {
 
 /// A server that lost changes may have given an object a higher USN since: the specification takes that for a later version
 /// of it. And a set has no values by which two additions with one USN differ.
-fn forgive(local: &LocalObject, outcome: &Outcome, is_newer: bool, ledger: &mut Ledger) {
+fn forgive(local: &LocalObject, outcome: &Outcome, theirs: Usn, ledger: &mut Ledger) {
+    let is_newer = theirs > local.base_usn();
     let kept = outcome
         .object
         .as_ref()
@@ -349,7 +350,7 @@ fn forgive(local: &LocalObject, outcome: &Outcome, is_newer: bool, ledger: &mut 
         ledger.forgive(&local.key, local.value.as_ref(), kept);
         ledger.forgive(&local.key, local.base_value(), kept);
     }
-    if local.value.is_none() && kept.is_none() {
+    if theirs < local.base_usn() || (local.value.is_none() && kept.is_none()) {
         ledger.forgive_addition(&local.key);
     }
 }

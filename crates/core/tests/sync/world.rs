@@ -362,7 +362,7 @@ impl World {
                 place(&key, conflict.value.as_ref()).is_some_and(|place| Some(place) < now);
             let mine = conflict.value.as_ref();
             if !is_behind && !same_value(key.kind(), store.value(&key), mine) {
-                store.edit(&key, conflict.value.as_ref(), &mut self.ledger);
+                store.edit(&key, mine, &mut self.ledger);
             }
         }
         is_any
@@ -392,7 +392,11 @@ impl World {
                 );
             }
             for (key, object) in &store.objects {
-                assert!(server.value(key).is_some(), "the server has no {object:?}");
+                let is_tombstone = !object.is_dirty() && object.value.is_none();
+                assert!(
+                    is_tombstone || server.value(key).is_some(),
+                    "the server has no {object:?}"
+                );
             }
             for listed in &store.conflicts {
                 let conflict = &listed.conflict;
