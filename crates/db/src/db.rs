@@ -1,4 +1,5 @@
 use std::fmt;
+use std::hash::{BuildHasher, RandomState};
 use std::path::Path;
 #[cfg(feature = "testing")]
 use std::sync::OnceLock;
@@ -14,7 +15,6 @@ use crate::dialect::Dialect;
 use crate::error::DbError;
 use crate::job::Call;
 use crate::migrate::{self, MAX_OPENING_WAIT, Migration, migrate, when_free};
-use crate::opening::Opening;
 use crate::options::{Options, Root, SecretUrl, Target};
 use crate::postgres::{Pool, Server, SessionPurpose};
 use crate::queue::Queue;
@@ -34,7 +34,7 @@ pub struct Db(Arc<Inner>);
 struct Inner {
     dialect: Dialect,
     /// See [`Tx::opening`].
-    opening: Arc<Opening>,
+    opening: Arc<str>,
     writes: Arc<Queue>,
     reads: Arc<Queue>,
     counters: Arc<Counters>,
@@ -246,13 +246,12 @@ impl Inner {
             Target::Sqlite { .. } => Dialect::Sqlite,
             Target::Postgres { .. } => Dialect::Postgres,
         };
-        let counters: Arc<Counters> = Arc::default();
         let inner = Inner {
             dialect,
-            opening: Arc::new(Opening::new(Arc::clone(&counters))),
+            opening: random_name().into(),
             writes: Arc::new(Queue::new(options.queue)),
             reads: Arc::new(Queue::new(options.queue)),
-            counters,
+            counters: Arc::default(),
             vacuum: Arc::default(),
             alive: watch::Sender::new(()),
             readers: watch::Sender::new(()),
@@ -446,6 +445,12 @@ fn check(target: &Target, migrations: &[Migration]) -> Result<(), DbError> {
             checked
         }
     }
+}
+
+/// 32 random hexadecimal digits.
+fn random_name() -> String {
+    let random = || RandomState::new().hash_one(0);
+    format!("{:016x}{:016x}", random(), random())
 }
 
 pub(crate) fn on_own_thread<T: Send + 'static>(

@@ -4,7 +4,6 @@ use std::sync::Arc;
 use tokio::sync::oneshot;
 
 use crate::error::DbError;
-use crate::opening::Opening;
 use crate::options::Root;
 use crate::tx::Tx;
 
@@ -30,7 +29,7 @@ pub(crate) enum Ran {
 }
 
 pub(crate) struct Call<F, T, E> {
-    opening: Arc<Opening>,
+    opening: Arc<str>,
     root: Root,
     closure: F,
     result: Option<Result<T, E>>,
@@ -44,7 +43,7 @@ where
     E: From<DbError> + Send + 'static,
 {
     pub(crate) fn boxed(
-        opening: Arc<Opening>,
+        opening: Arc<str>,
         root: Root,
         closure: F,
     ) -> (Box<dyn Job>, oneshot::Receiver<Result<T, E>>) {
@@ -75,7 +74,7 @@ where
     fn run(&mut self, tx: &mut Tx<'_>) -> Ran {
         // The closure never runs again after a panic, so its broken state is never seen.
         let ran = catch_unwind(AssertUnwindSafe(|| {
-            tx.enter(self.opening.name(), self.root)?;
+            tx.enter(&self.opening, self.root)?;
             (self.closure)(tx)
         }));
         let Ok(result) = ran else {

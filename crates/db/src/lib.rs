@@ -31,7 +31,6 @@ mod dialect;
 mod error;
 mod job;
 mod migrate;
-mod opening;
 mod options;
 mod postgres;
 mod queue;

@@ -139,19 +139,16 @@ const GROUP_TIME: Duration = Duration::from_millis(20);
 mod tests {
     use std::future::Future;
     use std::pin::pin;
-    use std::sync::Arc;
     use std::task::{Context, Poll, Waker};
 
     use super::*;
     use crate::job::Call;
-    use crate::opening::Opening;
     use crate::options::Root;
 
     type Answer = tokio::sync::oneshot::Receiver<Result<(), DbError>>;
 
     fn queue_insert(queue: &Queue, parent: i64) -> Answer {
-        let opening = Arc::new(Opening::new(Arc::default()));
-        let (job, answer) = Call::boxed(opening, Root::none(), move |tx: &mut Tx<'_>| {
+        let (job, answer) = Call::boxed("".into(), Root::none(), move |tx: &mut Tx<'_>| {
             tx.execute("insert into child (parent) values ($1)", &[&parent])
                 .map(|_| ())
         });

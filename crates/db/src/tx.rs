@@ -266,7 +266,7 @@ impl<'a> Tx<'a> {
     }
 
     /// The random name of this opening of the database, 32 hexadecimal digits. It is the same in
-    /// all transactions of a [`crate::Db`] until a connection to PostgreSQL is lost.
+    /// all transactions of a [`crate::Db`].
     pub fn opening(&self) -> Arc<str> {
         Arc::clone(&self.opening)
     }
@@ -358,8 +358,8 @@ impl<'a> Tx<'a> {
 
     /// Begins a job's work: sets the name of the opening, and locks its root.
     #[cfg_attr(feature = "testing", track_caller)]
-    pub(crate) fn enter(&mut self, opening: Arc<str>, root: Root) -> Result<(), DbError> {
-        self.opening = opening;
+    pub(crate) fn enter(&mut self, opening: &Arc<str>, root: Root) -> Result<(), DbError> {
+        self.opening = Arc::clone(opening);
         self.lock_root(root)
     }
 

@@ -55,9 +55,9 @@ pub(crate) fn dirty(tx: &mut Tx<'_>) -> Result<Vec<LocalObject>, ReplicaError> {
     Ok(tx.query(&sql, &[], local)?)
 }
 
-/// Reads the clean objects that did not come in the full sync with this number.
+/// Reads the objects that did not come in the full sync with this number, dirty ones too.
 pub(crate) fn unseen(tx: &mut Tx<'_>, full_sync: u64) -> Result<Vec<LocalObject>, ReplicaError> {
-    let sql = format!("select {COLUMNS} from object where generation = 0 and seen_in <> $1");
+    let sql = format!("select {COLUMNS} from object where seen_in <> $1");
     Ok(tx.query(&sql, &[&number(full_sync)?], local)?)
 }
 

@@ -34,9 +34,8 @@ impl PushJob {
             }
             None => row.identity,
         };
-        let mut dirty = object_row::dirty(tx)?;
-        dirty.truncate(self.max_changes.max(1));
-        let next = next_push(identity, full_sync, dirty);
+        let dirty = object_row::dirty(tx)?;
+        let next = next_push(identity, &row.progress, dirty, self.max_changes);
         for object in next.too_large {
             let key = object.key.clone();
             let outcome = refused(object, TOO_LARGE);

@@ -1,4 +1,4 @@
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{ObjectKey, Usn};
@@ -129,7 +129,8 @@ pub struct PushChange {
     /// The USN of the version, or tombstone, that was changed; 0 if the device has never seen the object.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub base: Usn,
-    /// The new value; null deletes the object.
+    /// The new value; null deletes the object. A missing one is invalid.
+    #[serde(deserialize_with = "present")]
     pub value: Option<Value>,
 }
 
@@ -172,6 +173,7 @@ pub enum ChangeResult {
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         usn: Usn,
         /// The object's value; null if it is deleted.
+        #[serde(deserialize_with = "present")]
         value: Option<Value>,
     },
     /// The server does not accept it.
@@ -182,4 +184,22 @@ pub enum ChangeResult {
         /// What is wrong, in words for a person.
         reason: String,
     },
+}
+
+/// Reads a member that may be null, but not missing.
+fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Option::deserialize(deserializer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_without_a_value_deletes_nothing() {
+        let read = |json: &str| serde_json::from_str::<PushChange>(json);
+        assert!(read(r#"{"key": "marker:home", "base": "1", "val": {}}"#).is_err());
+        let deletes = read(r#"{"key": "marker:home", "base": "1", "value": null}"#);
+        assert_eq!(deletes.expect("a change").value, None);
+    }
 }

@@ -102,7 +102,8 @@ impl SentChange {
     }
 }
 
-/// Builds the next push from the dirty objects of a replica, of which it takes as many as a push may have. Lists that are
+/// Builds the next push from the dirty objects of a replica, of which it takes at most `max_changes`, and no more than a push
+/// may have. Lists that are
 /// added or changed come first, lists that are deleted last; else objects come in the order of their edits.
 ///
 /// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
@@ -111,7 +112,9 @@ pub fn next_push(
     identity: DeviceIdentity,
     progress: &LibraryProgress,
     mut dirty: Vec<LocalObject>,
+    max_changes: usize,
 ) -> NextPush {
+    let max_changes = max_changes.clamp(1, MAX_PUSH_CHANGES);
     dirty.sort_by(|one, other| {
         let place = |object: &LocalObject| (rank(object), object.generation);
         place(one)
@@ -140,7 +143,7 @@ pub fn next_push(
             too_large.push(object);
             continue;
         }
-        if size > free || changes.len() == MAX_PUSH_CHANGES {
+        if size > free || changes.len() == max_changes {
             break;
         }
         free -= size;

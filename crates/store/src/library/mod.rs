@@ -12,7 +12,7 @@
 pub(crate) mod history;
 pub(crate) mod object;
 
-use driftline_db::{DbError, PendingRows, Row, Tx};
+use driftline_db::{DbError, Dialect, PendingRows, Row, Tx};
 
 use crate::{
     database_clock::now_sql,
@@ -74,8 +74,11 @@ impl PendingOpening {
         let opening = tx.opening();
         // There are few openings, so the last ones are checked first.
         let asked = tx.query_later(
-            "select max(id) as id from opening
-             where (select id from opening where nonce = $1 order by id desc limit 1) is not null",
+            &format!(
+                "select max(id) as id from opening
+                 where (select id from opening where nonce = {} order by id desc limit 1) is not null",
+                own_nonce(tx.dialect())
+            ),
             &[&&*opening],
             |row| row.opt_i64("id"),
         )?;
@@ -210,14 +213,24 @@ pub(crate) fn ensure_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
 /// last one's number. Locks the clock, so that no two openings get one number.
 fn record_opening(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
     local_ids::take_later(tx, 0, 0)?;
+    let nonce = own_nonce(tx.dialect());
     let sql = format!(
         "insert into opening (id, nonce, opened_at_ms)
-         select coalesce(max(id), 0) + 1, $1, {} from opening
-         having not exists (select 1 from opening where nonce = $1)",
+         select coalesce(max(id), 0) + 1, {nonce}, {} from opening
+         having not exists (select 1 from opening where nonce = {nonce})",
         now_sql(tx.dialect())
     );
     tx.execute_later(&sql, &[&opening])?;
     tx.query_one("select max(id) as id from opening", &[], |row| {
         row.i64("id")
     })
+}
+
+/// The nonce of this opening, whose random name is `$1`. A PostgreSQL server that has taken over is on another timeline and
+/// may lack changes of the one before, so what this process does there is another opening.
+fn own_nonce(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "$1",
+        Dialect::Postgres => "$1 || lower(left(pg_walfile_name(pg_current_wal_lsn()), 8))",
+    }
 }

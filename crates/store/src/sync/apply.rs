@@ -117,15 +117,20 @@ fn add_member(
     let Some(list) = list else {
         return Ok(Err(list_member::AddRefused::NoList.to_string()));
     };
+    // One answer for all accounts that are not followed: whether the server knows one may be another account's secret.
+    let unknown = || "the account is not followed, or has another name here".to_owned();
     let Some(member) = resolved.accounts.get(acct).copied() else {
-        return Ok(Err("this server has no such account for you".to_owned()));
+        return Ok(Err(unknown()));
     };
     let own = object_keys::for_members(tx, &list_key, &[member])?.pop();
-    if let Some(own) = own.filter(|own| own != key) {
-        return Ok(Err(format!("this server knows the account as {own}")));
+    if own.is_some_and(|own| own != *key) {
+        return Ok(Err(unknown()));
     }
     let added = list_member::add(tx, account, from_sql(list.id)?, &[member], now_ms)?;
-    Ok(added.map_err(|refused| refused.to_string()))
+    Ok(added.map_err(|refused| match refused {
+        list_member::AddRefused::NotFollowed => unknown(),
+        other => other.to_string(),
+    }))
 }
 
 fn set_marker(

@@ -64,7 +64,7 @@ pub fn chunk(
     match (start::decide(tx, library, cursor)?, cursor) {
         (Start::Full { cursor }, _) => full(tx, account, cursor, limits).map(Some),
         (Start::Changes, Some(cursor)) => {
-            changes(tx, account, library, cursor.usn, limits).map(Some)
+            changes(tx, account, library, cursor.position(), limits).map(Some)
         }
         (Start::Diverged, Some(cursor)) => Ok(Some(Chunk {
             state: LibraryState::Diverged,
@@ -100,14 +100,14 @@ fn changes(
         &[&sql(account), &above, &(i64::from(limits.entries) + 1)],
         KnownObject::from_row,
     )?;
-    let page = Page::fill(tx, account, found, limits)?;
-    let usn = match page.has_more {
-        true => page.last_usn.unwrap_or(above),
-        false => library.update_count,
-    };
+    let page = Page::fill(tx, account, &found, limits)?;
+    let after = page.last_usn.unwrap_or(above);
     Ok(Chunk {
         state: LibraryState::Changes,
-        cursor: Cursor::at(tx, library, usn)?,
+        cursor: Cursor {
+            after: page.has_more.then_some(after),
+            ..Cursor::at(tx, library, library.update_count)?
+        },
         more: page.has_more,
         objects: page.objects,
         gone: page.gone,
@@ -135,7 +135,7 @@ fn full(
         ],
         KnownObject::from_row,
     )?;
-    let page = Page::fill(tx, account, found, limits)?;
+    let page = Page::fill(tx, account, &found, limits)?;
     let below = page.last_usn.filter(|_| page.has_more);
     Ok(Chunk {
         state: LibraryState::Full,
@@ -161,32 +161,38 @@ impl Page {
     fn fill(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
-        found: Vec<KnownObject>,
+        found: &[KnownObject],
         limits: Limits,
     ) -> Result<Page, StoreError> {
-        let mut values = values::load(tx, account, &found)?;
         let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
-        for object in found {
-            let value = values.remove(&object.key);
-            let json = value.as_ref().map(|value| value.json().to_string());
-            bytes += ENTRY_BYTES + object.key.as_str().len() + json.map_or(0, |json| json.len());
-            if entries == limits.entries || (entries > 0 && bytes > limits.bytes) {
-                page.has_more = true;
-                break;
-            }
-            entries += 1;
-            page.last_usn = Some(object.usn);
-            let (key, usn) = (object.key, Usn::new(object.usn.cast_unsigned()));
-            match value {
-                Some(value) => page.objects.push(StoredObject { key, usn, value }),
-                None if object.is_removed => page.gone.push(Tombstone { key, usn }),
-                // Nothing is known about it, so nothing can be said.
-                None => {}
+        // Not all at once: a few large values may fill the chunk.
+        for batch in found.chunks(VALUES_AT_ONCE) {
+            let mut values = values::load(tx, account, batch)?;
+            for object in batch {
+                let value = values.remove(&object.key);
+                let json = value.as_ref().map(|value| value.json().to_string());
+                bytes +=
+                    ENTRY_BYTES + object.key.as_str().len() + json.map_or(0, |json| json.len());
+                if entries == limits.entries || (entries > 0 && bytes > limits.bytes) {
+                    page.has_more = true;
+                    return Ok(page);
+                }
+                entries += 1;
+                page.last_usn = Some(object.usn);
+                let (key, usn) = (object.key.clone(), Usn::new(object.usn.cast_unsigned()));
+                match value {
+                    Some(value) => page.objects.push(StoredObject { key, usn, value }),
+                    None if object.is_removed => page.gone.push(Tombstone { key, usn }),
+                    // Nothing is known about it, so nothing can be said.
+                    None => {}
+                }
             }
         }
         Ok(page)
     }
 }
 
+/// The number of objects whose values are read together.
+const VALUES_AT_ONCE: usize = 50;
 /// The size of an object or tombstone without its key and value, in bytes.
 const ENTRY_BYTES: usize = 50;

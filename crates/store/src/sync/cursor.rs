@@ -8,8 +8,8 @@ use crate::{
     library::{LibraryOwner, history::LibraryHistory},
 };
 
-/// The changes of a library that a replica has. Its text is `1.EPOCH.NONCE.USN`, and in a full sync
-/// `1.EPOCH.NONCE.USN.BELOW`, which replicas do not read.
+/// The changes of a library that a replica has. Its text is `1.EPOCH.NONCE.USN`, then `.aAFTER` while more changes follow, and
+/// `.bBELOW` in a full sync. Replicas do not read it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// The library's epoch.
@@ -17,8 +17,11 @@ pub struct Cursor {
     /// The nonce of the opening in which `usn` was given, in hexadecimal. Empty if the library has
     /// given no USN up to that.
     pub nonce: String,
-    /// The USN up to which the replica has all changes. In a full sync, the last one at its start.
+    /// The library's last USN when the cursor was made; in a full sync, at its start. Objects that had moved up to it may be
+    /// missing in the replica, so the cursor is valid only where it was given.
     pub usn: i64,
+    /// The USN up to which the replica has all changes, if that is not `usn`.
+    pub after: Option<i64>,
     /// In a full sync, the USN below which the replica has nothing yet.
     pub below: Option<i64>,
 }
@@ -58,8 +61,14 @@ impl Cursor {
             epoch: library.epoch,
             nonce: library.nonce_at(tx, usn)?,
             usn,
+            after: None,
             below: None,
         })
+    }
+
+    /// The USN up to which the replica has all changes.
+    pub fn position(&self) -> i64 {
+        self.after.unwrap_or(self.usn)
     }
 }
 
@@ -69,9 +78,10 @@ impl fmt::Display for Cursor {
             epoch, nonce, usn, ..
         } = self;
         write!(f, "{VERSION}.{epoch}.{nonce}.{usn}")?;
-        match self.below {
-            Some(below) => write!(f, ".{below}"),
-            None => Ok(()),
+        match (self.after, self.below) {
+            (_, Some(below)) => write!(f, ".b{below}"),
+            (Some(after), None) => write!(f, ".a{after}"),
+            (None, None) => Ok(()),
         }
     }
 }
@@ -81,11 +91,18 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Cursor, CursorError> {
         let parts: Vec<&str> = text.split('.').collect();
-        let (epoch, nonce, usn, below) = match parts[..] {
+        let (epoch, nonce, usn, place) = match parts[..] {
             [VERSION, epoch, nonce, usn] => (epoch, nonce, usn, None),
-            [VERSION, epoch, nonce, usn, below] => (epoch, nonce, usn, Some(below)),
+            [VERSION, epoch, nonce, usn, place] => (epoch, nonce, usn, Some(place)),
             _ => return Err(CursorError),
         };
+        let (mut after, mut below) = (None, None);
+        match place.map(|place| place.split_at_checked(1)) {
+            None => {}
+            Some(Some(("a", place))) => after = Some(number(place)?),
+            Some(Some(("b", place))) => below = Some(number(place)?),
+            Some(_) => return Err(CursorError),
+        }
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if nonce.len() > MAX_NONCE_BYTES || !nonce.bytes().all(is_digit) {
             return Err(CursorError);
@@ -94,7 +111,8 @@ impl FromStr for Cursor {
             epoch: number(epoch)?,
             nonce: nonce.to_owned(),
             usn: number(usn)?,
-            below: below.map(number).transpose()?,
+            after,
+            below,
         })
     }
 }
@@ -121,7 +139,12 @@ mod tests {
             epoch: 3,
             nonce: "0f".repeat(16),
             usn: i64::MAX,
+            after: None,
             below: None,
+        };
+        let unfinished = Cursor {
+            after: Some(40),
+            ..cursor.clone()
         };
         let in_full = Cursor {
             below: Some(40),
@@ -131,10 +154,11 @@ mod tests {
             epoch: 1,
             nonce: String::new(),
             usn: 0,
+            after: None,
             below: Some(1),
         };
-        assert_eq!(empty.to_string(), "1.1..0.1");
-        for cursor in [cursor, in_full, empty] {
+        assert_eq!(empty.to_string(), "1.1..0.b1");
+        for cursor in [cursor, unfinished, in_full, empty] {
             assert_eq!(cursor.to_string().parse::<Cursor>(), Ok(cursor));
         }
     }
@@ -153,6 +177,10 @@ mod tests {
             "1.1.0g.5",
             "1.1.0f.",
             "1.1.0f.5.",
+            "1.1.0f.5.6",
+            "1.1.0f.5.a",
+            "1.1.0f.5.a06",
+            "1.1.0f.5.é6",
             "1.1.0f.5.6.7",
             " 1.1.0f.5",
             "1.1.0f.9223372036854775808",

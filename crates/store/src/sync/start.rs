@@ -27,7 +27,7 @@ pub enum Start {
 }
 
 /// Decides how a replica with this cursor is brought up to date. A full sync continues at its
-/// cursor, unless the epoch or the horizon has changed: then it begins again.
+/// cursor, whatever the epoch and the horizon are by now: a replica could not tell that it began again.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
@@ -60,25 +60,32 @@ pub(super) fn decide(
     library: LibraryHistory,
     cursor: Option<&Cursor>,
 ) -> Result<Start, StoreError> {
-    let is_usable =
-        |cursor: &&Cursor| cursor.epoch == library.epoch && cursor.usn >= library.horizon;
-    let Some(cursor) = cursor.filter(is_usable) else {
+    let newest = |tx: &mut Tx<'_>| {
         let newest = Cursor::at(tx, library, library.update_count)?;
         let cursor = Cursor {
             below: Some(library.update_count.saturating_add(1)),
             ..newest
         };
-        return Ok(Start::Full { cursor });
+        Ok(Start::Full { cursor })
     };
+    let Some(cursor) = cursor else {
+        return newest(tx);
+    };
+    // First, since a full sync would remove what this store has lost.
     if !library.has_given(tx, &cursor.nonce, cursor.usn)? {
         return Ok(Start::Diverged);
     }
-    Ok(match cursor.below {
-        Some(_) => Start::Full {
+    if cursor.below.is_some() {
+        return Ok(Start::Full {
             cursor: cursor.clone(),
-        },
-        None if cursor.usn == library.update_count => Start::Current,
-        None => Start::Changes,
+        });
+    }
+    if cursor.epoch != library.epoch || cursor.position() < library.horizon {
+        return newest(tx);
+    }
+    Ok(match cursor.position() == library.update_count {
+        true => Start::Current,
+        false => Start::Changes,
     })
 }
 

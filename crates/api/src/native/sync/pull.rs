@@ -18,7 +18,7 @@ use super::{
     source_library::{self, SourceNews, SourceReader},
 };
 use crate::{
-    auth::{LoggedIn, needs},
+    auth::{LoggedIn, needs, opaque_secret::fill_random},
     mastodon::view::View,
     transport::{ApiError, ApiResult, JsonResult, Problem},
 };
@@ -38,6 +38,13 @@ pub(super) async fn pull(
         _ => ApiError::BadParameter(refused.body_text()),
     })?;
     let limits = Limits::of_request(&request)?;
+    let mut names: Vec<&str> = request.libraries.iter().map(|of| &*of.library).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(ApiError::Unprocessable(
+            "a request names each library once".to_owned(),
+        ));
+    }
     let view = View::without_overlays(&caller);
     let libraries = request.libraries;
     let read = caller.read(move |tx, account| Answer::read(tx, account, &libraries, &view, limits));
@@ -133,12 +140,15 @@ impl Limits {
     fn spend(&mut self, news: &LibraryNews) {
         let entries = news.objects.len() + news.gone.len();
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-        self.entries = self.entries.saturating_sub(entries).max(1);
         let values = news
             .objects
             .iter()
             .map(|object| object.value.to_string().len());
         self.bytes = self.bytes.saturating_sub(values.sum());
+        self.entries = match self.bytes {
+            0 => 1,
+            _ => self.entries.saturating_sub(entries).max(1),
+        };
     }
 }
 
@@ -167,6 +177,7 @@ impl Answer {
     ) -> Result<ApiResult<Self>, StoreError> {
         let (server, name) = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
+        let moves_cursor = is_drawn();
         let mut sources = None;
         let mut found = Vec::new();
         for LibraryRequest { library, cursor } in libraries {
@@ -195,7 +206,11 @@ impl Answer {
                 found.push(Found::News(gone(library)));
                 continue;
             };
-            let reader = SourceReader { view, seal: &seal };
+            let reader = SourceReader {
+                view,
+                seal: &seal,
+                moves_cursor,
+            };
             if let Some(news) = reader.news(tx, source, cursor.as_deref(), limits)? {
                 limits.spend(&news.news);
                 found.push(Found::Source(news));
@@ -208,6 +223,12 @@ impl Answer {
             libraries: found,
         }))
     }
+}
+
+/// True for one of 64 requests.
+fn is_drawn() -> bool {
+    let mut random = [0; 1];
+    fill_random(&mut random).is_ok() && random[0] < 4
 }
 
 fn invalid(error: &CursorError) -> ApiError {

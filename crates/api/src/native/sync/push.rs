@@ -3,7 +3,7 @@ use axum::{
     http::header::CONTENT_TYPE,
     response::{IntoResponse as _, Response},
 };
-use driftline_core::sync::{PushAnswer, PushRequest, Usn};
+use driftline_core::sync::{ObjectKey, PushAnswer, PushRequest, Usn};
 use driftline_store::sync::{
     device::{self, Replay},
     push as store_changes,
@@ -19,7 +19,7 @@ use crate::{
 /// Stores the changes of a device. The same push again returns the same answer.
 #[utoipa::path(
     post, path = "/api/driftline/v1/sync/push", tag = "sync", request_body = PushRequest,
-    security(("account" = ["write"])),
+    security(("account" = ["read", "write"])),
     responses(
         (status = 200, body = PushAnswer),
         (status = 400, body = Problem),
@@ -32,9 +32,15 @@ pub(super) async fn push(caller: LoggedIn<needs::Write>, body: Bytes) -> ApiResu
     let request: PushRequest =
         serde_json::from_slice(&body).map_err(|error| ApiError::BadParameter(error.to_string()))?;
     check(&request)?;
+    // A conflict shows the object's value.
+    caller.check::<needs::Read>()?;
     let hash = hex(digest(&SHA256, &body).as_ref());
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let domain = caller.address.domain().to_owned();
+    let changes = request.changes.clone();
+    // Before the write, which others wait for.
+    let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &domain));
+    let resolved = resolved.await?;
     let answer = caller.write(move |tx, account| {
         let PushRequest {
             device,
@@ -48,7 +54,6 @@ pub(super) async fn push(caller: LoggedIn<needs::Write>, body: Bytes) -> ApiResu
             Replay::New => {}
         }
         let (server, name) = names(tx, account)?;
-        let resolved = resolve(tx, changes, viewer, &domain)?;
         let pushed = store_changes(tx, account, changes, &resolved, now_ms)?;
         let answer = PushAnswer {
             server,
@@ -80,6 +85,13 @@ fn check(request: &PushRequest) -> Result<(), ApiError> {
     }
     if request.changes.len() > MAX_CHANGES {
         return Err(ApiError::TooLarge("A push has at most 100 changes"));
+    }
+    let mut keys: Vec<&ObjectKey> = request.changes.iter().map(|change| &change.key).collect();
+    keys.sort_unstable();
+    if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(ApiError::Unprocessable(
+            "a push changes each object once".to_owned(),
+        ));
     }
     Ok(())
 }

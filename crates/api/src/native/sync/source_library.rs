@@ -4,7 +4,7 @@ use driftline_store::{
     change_feed::FeedSource,
     sync::{
         Cursor, SourceChunk, SourceEntry, SourceLimits, SourceView, Start, source_changes,
-        source_cursor, source_newest, source_start,
+        source_cursor, source_newest, source_start, source_update_count,
     },
 };
 use serde_json::{Value, json};
@@ -24,6 +24,8 @@ pub(super) struct SourceNews {
 pub(super) struct SourceReader<'a> {
     pub(super) view: &'a View,
     pub(super) seal: &'a CursorSeal,
+    /// True if each library answers with a cursor, whatever is new.
+    pub(super) moves_cursor: bool,
 }
 
 impl SourceReader<'_> {
@@ -59,13 +61,23 @@ impl SourceReader<'_> {
                 (LibraryState::Full, part, cursor)
             }
             (Start::Changes, Some(known)) => {
-                let chunk = source_changes(tx, view, viewer, known.usn, most)?;
+                let chunk = source_changes(tx, view, viewer, known.position(), most)?;
                 let part = self.part(tx, chunk, limits)?;
-                if part.objects.is_empty() && part.gone.is_empty() && !part.more {
+                let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
+                // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
+                // them again.
+                if is_empty && !self.moves_cursor {
                     return Ok(None);
                 }
-                let cursor = source_cursor(tx, source.key, part.end)?;
+                let count = source_update_count(tx, source.key)?;
+                let cursor = Cursor {
+                    after: part.more.then_some(part.end),
+                    ..source_cursor(tx, source.key, count)?
+                };
                 (LibraryState::Changes, part, cursor)
+            }
+            (Start::Current, Some(known)) if self.moves_cursor => {
+                (LibraryState::Changes, Part::default(), known)
             }
             _ => return Ok(None),
         };
@@ -158,6 +170,7 @@ impl SourceReader<'_> {
 }
 
 /// Part of a source's library.
+#[derive(Default)]
 struct Part {
     objects: Vec<SyncedObject>,
     gone: Vec<Tombstone>,
