@@ -125,14 +125,10 @@ pub fn next_push(
         device: identity.device.clone(),
         sequence: identity.sequence,
         previous: identity.previous.clone(),
+        cursor: progress.cursor.clone(),
         changes: Vec::new(),
     };
-    let cursor = progress.cursor.as_deref();
-    let empty = PushBody {
-        request: &request,
-        cursor,
-    };
-    let mut free = MAX_PUSH_BYTES.saturating_sub(json(&empty).len());
+    let mut free = MAX_PUSH_BYTES.saturating_sub(json(&request).len());
     let largest = free;
     let (mut changes, mut too_large) = (Vec::new(), Vec::new());
     for object in dirty {
@@ -159,19 +155,9 @@ pub fn next_push(
         identity,
         full_sync: progress.full_sync,
         changes,
-        body: json(&PushBody {
-            request: &request,
-            cursor,
-        }),
+        body: json(&request),
     });
     NextPush { push, too_large }
-}
-
-#[derive(Serialize)]
-struct PushBody<'a> {
-    #[serde(flatten)]
-    request: &'a PushRequest,
-    cursor: Option<&'a str>,
 }
 
 fn change(object: &LocalObject) -> PushChange {
@@ -244,7 +230,7 @@ mod tests {
             full_sync: 3,
             ..LibraryProgress::default()
         };
-        let next = next_push(DeviceIdentity::new(1), &progress, dirty);
+        let next = next_push(DeviceIdentity::new(1), &progress, dirty, MAX_PUSH_CHANGES);
         let push = next.push.expect("a push");
         let old_list = format!("list:{old}");
         assert_eq!(keys(&push), [&list, &member, &other, &old_list]);
@@ -269,6 +255,7 @@ mod tests {
             first,
             &LibraryProgress::default(),
             vec![added("marker:home", json!({"last_read": "1"}), 1)],
+            MAX_PUSH_CHANGES,
         );
         let push = next.push.expect("a push");
         assert_eq!(
@@ -280,7 +267,12 @@ mod tests {
         // printf %s BODY | sha256sum
         assert_eq!(second.previous, HASH);
         assert_eq!(
-            next_push(second, &LibraryProgress::default(), Vec::new()),
+            next_push(
+                second,
+                &LibraryProgress::default(),
+                Vec::new(),
+                MAX_PUSH_CHANGES
+            ),
             NextPush::default()
         );
     }
@@ -292,16 +284,26 @@ mod tests {
             added(&format!("note:{number}"), json!({ "text": text }), number)
         };
         let many = (1..=250).map(|number| note(number, 10)).collect();
-        let push = next_push(DeviceIdentity::new(1), &LibraryProgress::default(), many)
-            .push
-            .expect("a push");
+        let push = next_push(
+            DeviceIdentity::new(1),
+            &LibraryProgress::default(),
+            many,
+            MAX_PUSH_CHANGES,
+        )
+        .push
+        .expect("a push");
         assert_eq!(push.changes.len(), MAX_PUSH_CHANGES);
         assert_eq!(keys(&push)[99], "note:100");
 
         let large = (1..=40).map(|number| note(number, 30_000)).collect();
-        let push = next_push(DeviceIdentity::new(1), &LibraryProgress::default(), large)
-            .push
-            .expect("a push");
+        let push = next_push(
+            DeviceIdentity::new(1),
+            &LibraryProgress::default(),
+            large,
+            MAX_PUSH_CHANGES,
+        )
+        .push
+        .expect("a push");
         assert!(push.body.len() <= MAX_PUSH_BYTES);
         assert!(push.body.len() > MAX_PUSH_BYTES - 31_000);
 
@@ -309,12 +311,14 @@ mod tests {
             DeviceIdentity::new(1),
             &LibraryProgress::default(),
             vec![note(1, 999_000), note(2, 2)],
+            MAX_PUSH_CHANGES,
         );
         assert_eq!(next.push.expect("a push").changes.len(), 2);
         let next = next_push(
             DeviceIdentity::new(1),
             &LibraryProgress::default(),
             vec![note(1, 1_000_000), note(2, 2)],
+            MAX_PUSH_CHANGES,
         );
         assert_eq!(next.too_large, [note(1, 1_000_000)]);
         assert_eq!(keys(&next.push.expect("a push")), ["note:2"]);

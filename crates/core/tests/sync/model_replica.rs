@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use driftline_core::sync::{
     Binding, ChangeResult, Conflict, ConflictReason, DeviceIdentity, Intake, LibraryProgress,
-    LocalObject, ObjectKey, Outcome, PushAnswer, StoredPush, SweepMode, SyncAnswer, SyncSession,
-    SyncStep, Usn, incoming, next_push, pushed, same_value, sweep,
+    LocalObject, MAX_PUSH_CHANGES, ObjectKey, Outcome, PushAnswer, StoredPush, SweepMode,
+    SyncAnswer, SyncSession, SyncStep, Usn, incoming, next_push, pushed, same_value, sweep,
 };
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -138,6 +138,7 @@ impl Replica {
                         store.identity.clone(),
                         &store.progress,
                         dirty.cloned().collect(),
+                        MAX_PUSH_CHANGES,
                     );
                     store.push = next.push;
                     if around.rng.random_bool(faults.crash) {

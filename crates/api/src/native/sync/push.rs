@@ -5,8 +5,9 @@ use axum::{
 };
 use driftline_core::sync::{ObjectKey, PushAnswer, PushRequest, Usn};
 use driftline_store::sync::{
+    Cursor, CursorError, Start,
     device::{self, Replay},
-    push as store_changes,
+    push as store_changes, start,
 };
 use ring::digest::{SHA256, digest};
 
@@ -37,6 +38,9 @@ pub(super) async fn push(caller: LoggedIn<needs::Write>, body: Bytes) -> ApiResu
     let hash = hex(digest(&SHA256, &body).as_ref());
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let domain = caller.address.domain().to_owned();
+    let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
+    let cursor: Option<Cursor> =
+        cursor.map_err(|error: CursorError| ApiError::Unprocessable(error.to_string()))?;
     let changes = request.changes.clone();
     // Before the write, which others wait for.
     let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &domain));
@@ -47,11 +51,18 @@ pub(super) async fn push(caller: LoggedIn<needs::Write>, body: Bytes) -> ApiResu
             sequence,
             previous,
             changes,
+            ..
         } = &request;
         match device::replay(tx, account, device, *sequence, previous, &hash)? {
             Replay::Answer(answer) => return Ok(Some(answer)),
             Replay::Refused => return Ok(None),
             Replay::New => {}
+        }
+        // The device has seen changes that are lost here: it pulls first.
+        let is_other_history =
+            cursor.is_some() && start(tx, account, cursor.as_ref())? == Start::Diverged;
+        if is_other_history {
+            return Ok(None);
         }
         let (server, name) = names(tx, account)?;
         let pushed = store_changes(tx, account, changes, &resolved, now_ms)?;
