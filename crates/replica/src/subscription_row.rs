@@ -101,6 +101,15 @@ pub(crate) fn set_progress(
     Ok(())
 }
 
+/// Notes that a pull of all subscriptions is complete.
+pub(crate) fn end_pulls(tx: &mut Tx<'_>) -> Result<(), ReplicaError> {
+    tx.execute(
+        "update subscription set pull_held = null, pull_removed = 0 where pull_held is not null",
+        &[],
+    )?;
+    Ok(())
+}
+
 /// Removes a subscription with its entries.
 pub(crate) fn remove(tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaError> {
     entry_row::remove_all(tx, library)?;

@@ -154,6 +154,9 @@ impl Replica {
         let work = run.work;
         self.write(move |tx| {
             replica_row::set_synced(tx, now_ms)?;
+            if direction != Direction::Push {
+                subscription_row::end_pulls(tx)?;
+            }
             Ok(SyncReport {
                 work,
                 new_conflicts: conflict_row::count(tx)?.saturating_sub(before),
