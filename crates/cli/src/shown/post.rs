@@ -1,3 +1,5 @@
+//! Posts as people read them in lists.
+
 use super::{beginning, plain, time};
 
 /// The parts of a post that people are shown in a list.

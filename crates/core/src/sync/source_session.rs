@@ -197,7 +197,7 @@ mod tests {
 
     /// News with one object.
     fn news(library: &str, state: LibraryState, cursor: &str, more: bool) -> LibraryNews {
-        let object = json!({"key": format!("post:{cursor}"), "usn": "0", "value": {}});
+        let object = json!({"key": format!("post:of {cursor}"), "usn": "0", "value": {}});
         LibraryNews {
             library: library.to_owned(),
             state,
