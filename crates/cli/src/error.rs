@@ -108,6 +108,9 @@ impl From<ReplicaError> for CliError {
             | ReplicaError::NoConflict(_)
             | ReplicaError::OtherServer { .. }
             | ReplicaError::OtherAccount { .. }
+            | ReplicaError::NoSource { .. }
+            | ReplicaError::NotSubscribed { .. }
+            | ReplicaError::Query(_)
             | ReplicaError::ManyRemoved { .. } => Self::Usage(text),
             _ => Self::Failed(text),
         }

@@ -3,11 +3,18 @@
 
 mod support;
 
-use std::{collections::BTreeMap, net::TcpListener};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::TcpListener,
+};
 
+use driftline_sim::{
+    Growth, SpanMs, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
 use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
-use support::{DataDir, Ended, Running, browser::client, lines, quiet::quiet};
+use support::{DataDir, Ended, Running, browser::client, lines, quiet::quiet, wait_for};
 
 const PASSPHRASE: &str = "correct horse battery";
 
@@ -24,9 +31,15 @@ struct Scene {
 
 impl Scene {
     async fn begin() -> Self {
-        let data_dir = DataDir::new();
-        data_dir.file("driftline.toml", "[upstream]\nallow_private = true\n");
         let sim = quiet(1.0, 1).await;
+        Self::with_upstream(&sim, "").await
+    }
+
+    /// With the posts of this upstream, and more in the configuration.
+    async fn with_upstream(sim: &SimServer, config: &str) -> Self {
+        let data_dir = DataDir::new();
+        let config = format!("[upstream]\nallow_private = true\n{config}");
+        data_dir.file("driftline.toml", &config);
         data_dir.mirror(&sim.url(), "sim");
         data_dir.account("ann", PASSPHRASE);
         let port = TcpListener::bind("127.0.0.1:0")
@@ -162,6 +175,27 @@ impl Scene {
         assert_eq!(changed[0]["changed"], true, "{changed:?}");
     }
 
+    /// The posts of the source that a replica finds, by each query.
+    fn found_offline(&self, replica: &str) -> [BTreeSet<String>; 4] {
+        QUERIES.map(|query| uris(&self.replica(replica, &["find", query, "--limit", "10000"])))
+    }
+
+    /// The posts of the source that the server finds, by each query. The replica has been synced to that state.
+    fn found_on_server(&self, replica: &str) -> [BTreeSet<String>; 4] {
+        let mut found = QUERIES.map(|_| BTreeSet::new());
+        wait_for("no post is deleted meanwhile", || {
+            self.replica(replica, &["sync"]);
+            found = QUERIES.map(|query| {
+                let find = ["--json", "find", query, "--source", "sim", "--all"];
+                let ended = self.data_dir.run(&find);
+                assert_eq!(ended.status, 0, "{query}: {ended:?}");
+                uris(&lines(&ended.stdout))
+            });
+            self.replica(replica, &["sync"])[0]["removed"] == 0
+        });
+        found
+    }
+
     fn note_of(&self, replica: &str, post: usize) -> String {
         let shown = self.replica(replica, &["note", self.uri(post), "--show"]);
         shown[0]["value"]["text"].as_str().unwrap().to_owned()
@@ -280,6 +314,95 @@ async fn a_replica_is_of_one_account() {
     // The first token is still there.
     let sent = scene.replica("one", &["sync"]);
     assert_eq!(sent[0]["pushed"], 1, "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_reads_a_source_without_its_server() {
+    let sim = fading().await;
+    let mut scene = Scene::with_upstream(&sim, REFRESH).await;
+    scene.init("one");
+    let unknown = scene.run("one", &["subscribe", "nowhere"]);
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("it has sim"), "{unknown:?}");
+    let subscribed = scene.replica("one", &["subscribe", "sim"]);
+    assert_eq!(subscribed[0]["source"], "sim", "{subscribed:?}");
+    let found = scene.found_on_server("one");
+    assert!(found.iter().all(|posts| posts.len() > 5), "{found:?}");
+
+    // Without a network.
+    scene.kill();
+    let before = scene.found_offline("one");
+    assert_eq!(before, found);
+    let counted = scene.run("one", &["find", "favourites:>1"]);
+    assert_eq!(counted.status, 2, "{counted:?}");
+    let newest = scene.replica("one", &["timeline", "sim", "--limit", "3"]);
+    let place = newest[2]["place"].as_str().unwrap();
+    let next = scene.replica("one", &["timeline", "--before", place, "--limit", "3"]);
+    let both = scene.replica("one", &["timeline", "--limit", "6"]);
+    assert_eq!([newest, next].concat(), both);
+    let uri = both[1]["uri"].as_str().unwrap();
+    scene.replica("one", &["bookmark", uri]);
+    scene.replica("one", &["note", uri, "to", "read"]);
+    let marked = &scene.replica("one", &["timeline", "--limit", "2"])[1];
+    assert_eq!(
+        (&marked["bookmarked"], &marked["note"]),
+        (&json!(true), &json!("to read"))
+    );
+    let words = ["replica", "--replica", "one", "timeline", "--limit", "2"];
+    let words = scene.data_dir.run(&words).stdout;
+    assert!(words.contains("\n* "), "{words}");
+    assert!(words.ends_with("note: to read\n"), "{words}");
+
+    // A post that its author deletes goes with the next sync.
+    scene.start();
+    wait_for("a deleted post is gone", || {
+        scene.replica("one", &["sync"]);
+        !before[0].is_subset(&scene.found_offline("one")[0])
+    });
+    let found = scene.found_on_server("one");
+    let after = scene.found_offline("one");
+    assert_eq!(after, found);
+    assert!(after[0].is_subset(&before[0]), "{after:?}");
+    let status = &scene.replica("one", &["status"])[0];
+    let subscription = &status["subscriptions"][0];
+    assert_eq!(subscription["entries"], after[0].len(), "{status}");
+    assert_eq!(subscription["is_complete"], true, "{status}");
+    assert!(scene.replica("one", &["unsubscribe", "sim"]).is_empty());
+    assert!(scene.replica("one", &["timeline"]).is_empty());
+}
+
+/// Looks posts up each second.
+const REFRESH: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"1s\"\n";
+/// The first finds all posts.
+const QUERIES: [&str; 4] = [
+    "{}",
+    "reef OR kelp",
+    "drifter -reef",
+    "lang:en before:2099-01-01",
+];
+
+/// A timeline that has fallen silent, whose posts are deleted one after the other from soon on.
+async fn fading() -> SimServer {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(24_000),
+            deleted_share: 0.4,
+            deleted_after_ms: SpanMs::new(60_000, 61_000),
+            growth: Some(Growth {
+                half_life_ms: 30_000,
+                ..Growth::default()
+            }),
+            ..WorldConfig::punctual(5.0)
+        },
+        history_ms: 25_000,
+        ..ServerConfig::default()
+    };
+    SimServer::start(config, 7, Clock::Real).await.unwrap()
+}
+
+fn uris(posts: &[Value]) -> BTreeSet<String> {
+    let uris = posts.iter().map(|post| post["uri"].as_str().unwrap());
+    uris.map(str::to_owned).collect()
 }
 
 fn sorted<const N: usize>(texts: [String; N]) -> Vec<String> {

@@ -101,7 +101,18 @@ impl Client {
         random: &mut Random<'_>,
     ) -> Result<SyncAnswer, ReplicaError> {
         let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;
-        self.post(PULL, &body, random).await
+        self.exchange(PULL, Some(&body), random).await
+    }
+
+    /// Asks for the libraries that the account may read.
+    ///
+    /// # Errors
+    /// The same as those of [`Client::pull`].
+    pub(crate) async fn libraries(
+        &self,
+        random: &mut Random<'_>,
+    ) -> Result<Vec<LibraryName>, ReplicaError> {
+        self.exchange(LIBRARIES, None, random).await
     }
 
     /// Sends the body of a push.
@@ -113,7 +124,7 @@ impl Client {
         body: &str,
         random: &mut Random<'_>,
     ) -> Result<PushAnswer, ReplicaError> {
-        self.post(PUSH, body, random).await
+        self.exchange(PUSH, Some(body), random).await
     }
 
     /// Asks for the digest of the account's library.
@@ -131,15 +142,16 @@ impl Client {
         self.post(DIGEST, &body, random).await
     }
 
-    async fn post<T: DeserializeOwned>(
+    /// Sends a body, or gets what is there without one, with the client's tries.
+    async fn exchange<T: DeserializeOwned>(
         &self,
         path: &str,
-        body: &str,
+        body: Option<&str>,
         random: &mut Random<'_>,
     ) -> Result<T, ReplicaError> {
         let mut backoff = self.retries.backoff;
         loop {
-            let error = match self.post_once(path, body).await {
+            let error = match self.exchange_once(path, body).await {
                 Err(error) if error.may_pass() => error,
                 outcome => return outcome,
             };
@@ -153,17 +165,21 @@ impl Client {
         }
     }
 
-    async fn post_once<T: DeserializeOwned>(
+    async fn exchange_once<T: DeserializeOwned>(
         &self,
         path: &str,
-        body: &str,
+        body: Option<&str>,
     ) -> Result<T, ReplicaError> {
-        let request = self
-            .http
-            .post(format!("{}{path}", self.server))
-            .bearer_auth(self.token.expose())
-            .header(CONTENT_TYPE, "application/json")
-            .body(body.to_owned());
+        let url = format!("{}{path}", self.server);
+        let request = match body {
+            Some(body) => self
+                .http
+                .post(url)
+                .header(CONTENT_TYPE, "application/json")
+                .body(body.to_owned()),
+            None => self.http.get(url),
+        };
+        let request = request.bearer_auth(self.token.expose());
         let unreachable = |error: reqwest::Error| ReplicaError::Unreachable {
             server: self.server.to_string(),
             cause: self.token.without(&cause(&error)),
@@ -232,6 +248,15 @@ impl Client {
     }
 }
 
+/// A library that the account may read.
+#[derive(Debug, Deserialize)]
+pub(crate) struct LibraryName {
+    /// Its name in requests.
+    pub(crate) library: String,
+    /// The name of the source; `None` for the account's own library.
+    pub(crate) source: Option<String>,
+}
+
 /// The body of an answer that is an error.
 #[derive(Default, Deserialize)]
 struct ErrorAnswer {
@@ -265,6 +290,7 @@ fn beginning(text: &str) -> String {
 
 const PULL: &str = "/api/driftline/v1/sync";
 const DIGEST: &str = "/api/driftline/v1/sync/digest";
+const LIBRARIES: &str = "/api/driftline/v1/sync/libraries";
 const PUSH: &str = "/api/driftline/v1/sync/push";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);

@@ -134,16 +134,41 @@ pub enum ReplicaError {
         /// The cause.
         cause: String,
     },
-    /// A pull would remove most of the replica.
+    /// A pull would remove most of a library.
     #[error(
-        "the server's library lacks {removed} of the {all} objects of this replica, which would be removed here. Nothing was removed. If that is right, add --yes"
+        "the server lacks {removed} of the {all} objects of {library}, which would be removed here. Nothing was removed. If that is right, add --yes"
     )]
     ManyRemoved {
+        /// The library, in words.
+        library: String,
         /// The number of objects to be removed.
         removed: usize,
-        /// The number of objects in the replica.
+        /// The number of objects in the library's copy.
         all: usize,
     },
+    /// The account may read no source with this name.
+    #[error("{server} has no source {name:?} that this account may read; it has {known}")]
+    NoSource {
+        /// The server's address.
+        server: String,
+        /// The name.
+        name: String,
+        /// The names of the sources that the account may read, in words.
+        known: String,
+    },
+    /// The replica has no subscription of this name.
+    #[error(
+        "this replica does not subscribe to {name:?}, but to {known}; `driftline replica subscribe NAME` adds a source"
+    )]
+    NotSubscribed {
+        /// The name.
+        name: String,
+        /// The names of the subscriptions, in words.
+        known: String,
+    },
+    /// A predicate is not valid.
+    #[error("{0}")]
+    Query(String),
     /// A text is not a key.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -57,7 +57,11 @@ impl IntakeJob {
         let removed = row.pull.removed + counts.removed;
         let is_asked = !self.may_remove_many && !self.intake.is_gone;
         if is_asked && is_mass_deletion(removed, held) {
-            return Err(ReplicaError::ManyRemoved { removed, all: held });
+            return Err(ReplicaError::ManyRemoved {
+                library: "the account's library".to_owned(),
+                removed,
+                all: held,
+            });
         }
         replica_row::set_progress(tx, &self.intake.progress)?;
         let pull = match self.is_last {

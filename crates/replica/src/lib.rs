@@ -1,4 +1,4 @@
-//! A device's offline copy of its account's library.
+//! A device's offline copy of its account's library, and of the sources to which it subscribes.
 //!
 //! [`Replica`] is a folder with a database. It is edited without a network, and [`Replica::sync`] brings it and the server
 //! together, as `docs/sync-protocol.md` specifies. What comes in and what goes out is decided by the pure machine in
@@ -14,6 +14,7 @@
 mod backoff;
 mod client;
 mod conflict_row;
+mod entry_row;
 mod error;
 mod folder;
 mod intake;
@@ -22,7 +23,11 @@ mod push_job;
 mod replica;
 mod replica_row;
 mod server_url;
+mod source_intake;
+mod subscription;
+mod subscription_row;
 mod sync;
+mod timeline;
 mod token;
 mod verify;
 
@@ -33,6 +38,8 @@ pub use error::ReplicaError;
 pub use object_row::{KindCount, ReplicaObject};
 pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
 pub use server_url::ServerUrl;
+pub use subscription_row::Subscription;
 pub use sync::{SyncContext, SyncProgress, SyncReport};
+pub use timeline::{ReplicaPost, TimelineQuery};
 pub use token::Token;
 pub use verify::Verified;

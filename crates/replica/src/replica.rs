@@ -16,6 +16,7 @@ use crate::{
     folder::Folder,
     object_row, replica_row,
     server_url::ServerUrl,
+    subscription_row::{self, Subscription},
     token::Token,
 };
 
@@ -63,6 +64,8 @@ pub struct ReplicaStatus {
     pub cursor: Option<String>,
     /// The time of the last complete sync in Unix ms.
     pub synced_at_ms: Option<i64>,
+    /// The sources to which the replica subscribes, by their names.
+    pub subscriptions: Vec<Subscription>,
 }
 
 /// The outcome of an edit.
@@ -270,7 +273,10 @@ impl Replica {
 }
 
 /// Asks the server whose token the client has.
-async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
+///
+/// # Errors
+/// [`ReplicaError`] if the server gives no good answer.
+pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
     let request = SyncRequest {
         libraries: vec![LibraryRequest {
             library: ACCOUNT_LIBRARY.to_owned(),
@@ -308,20 +314,33 @@ fn bind(
         replica_row::add(tx, url.as_str(), found, &DeviceIdentity::new(bits))?;
         return Ok(InitOutcome::Made);
     };
-    if row.binding.server != found.server {
+    check_binding(url, &row.binding, found)?;
+    replica_row::set_server(tx, url.as_str(), found)?;
+    Ok(InitOutcome::TokenRenewed)
+}
+
+/// Checks that an answer is one to the replica's account on its server.
+///
+/// # Errors
+/// [`ReplicaError::OtherServer`] or [`ReplicaError::OtherAccount`] if it is not.
+pub(crate) fn check_binding(
+    url: &ServerUrl,
+    own: &Binding,
+    found: &Binding,
+) -> Result<(), ReplicaError> {
+    if own.server != found.server {
         return Err(ReplicaError::OtherServer {
             url: url.to_string(),
         });
     }
-    if row.binding.account != found.account {
+    if own.account != found.account {
         return Err(ReplicaError::OtherAccount {
             url: url.to_string(),
-            own: row.binding.account,
+            own: own.account.clone(),
             found: found.account.clone(),
         });
     }
-    replica_row::set_server(tx, url.as_str(), found)?;
-    Ok(InitOutcome::TokenRenewed)
+    Ok(())
 }
 
 fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
@@ -339,6 +358,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
         is_complete: row.progress.cursor.is_some() && row.progress.paging.is_none(),
         cursor: row.progress.cursor,
         synced_at_ms: row.synced_at_ms,
+        subscriptions: subscription_row::counted(tx)?,
     })
 }
 

@@ -52,3 +52,34 @@ create table pending_push (
     -- The push, as JSON.
     push text not null
 ) {strict};
+
+-- The libraries of sources of which this is a replica, too.
+create table subscription (
+    library text primary key not null {collate_c},
+    -- The source's name.
+    source text not null,
+    cursor text,
+    full_sync {i64} not null,
+    is_complete {bool} not null,
+    -- True if the account may not read the source any more.
+    is_gone {bool} not null,
+    -- As those of `replica`.
+    pull_held {i64},
+    pull_removed {i64} not null
+) {strict};
+
+-- The objects of the subscriptions.
+create table entry (
+    library text not null {collate_c},
+    key text not null {collate_c},
+    -- The place in the source's timeline; 0 if the object is of a later version and has none.
+    place {i64} not null,
+    seen_in {i64} not null,
+    -- The value, as JSON.
+    value text not null,
+    primary key (library, key)
+) {strict};
+
+create index entry_place on entry (library, place);
+
+create index entry_newest on entry (place, library);

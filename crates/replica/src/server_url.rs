@@ -20,6 +20,11 @@ impl ServerUrl {
         self.0.scheme() != "https" && !is_here
     }
 
+    /// The origin, such as `https://a.example`: the address without its path.
+    pub(crate) fn origin(&self) -> String {
+        self.0.origin().ascii_serialization()
+    }
+
     /// The text, without a slash at its end.
     pub fn as_str(&self) -> &str {
         self.0.as_str().trim_end_matches('/')

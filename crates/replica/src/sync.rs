@@ -1,6 +1,6 @@
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DeviceIdentity, LibraryRequest, MAX_PUSH_CHANGES, SyncRequest, SyncSession,
-    SyncStep, SyncStop,
+    ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceSession,
+    SyncAnswer, SyncRequest, SyncSession, SyncStep, SyncStop,
 };
 use serde::Serialize;
 
@@ -9,10 +9,12 @@ use crate::{
     backoff::Random,
     client::Client,
     conflict_row,
-    intake::IntakeJob,
+    intake::{IntakeCounts, IntakeJob},
     object_row,
     push_job::{self, PushJob},
     replica_row,
+    source_intake::SourceIntakeJob,
+    subscription_row,
 };
 
 /// The arguments of a synchronization.
@@ -76,14 +78,15 @@ struct Run<'a, 'c> {
     client: &'a Client,
     context: &'a mut SyncContext<'c>,
     session: SyncSession,
+    sources: SourceSession,
     work: SyncProgress,
     /// The largest number of changes in a push.
     max_changes: usize,
 }
 
 impl Replica {
-    /// Fetches the changes of the server's library. Changes of this device stay here. Each answer is stored in one
-    /// transaction with its cursor, so a pull that was dropped goes on there.
+    /// Fetches the changes of the account's library and of the subscriptions. Changes of this device stay here. Each
+    /// library's part of an answer is stored in one transaction with its cursor, so a pull that was dropped goes on there.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica, and nobody has agreed; another [`ReplicaError`]
@@ -96,7 +99,8 @@ impl Replica {
         self.run(client, context, Direction::Pull).await
     }
 
-    /// Sends the changes of this device, after a pull. Changes that come between are fetched by the next pull.
+    /// Sends the changes of this device, after a pull of the account's library. Changes that come between are fetched by the
+    /// next pull.
     ///
     /// # Errors
     /// The same as those of [`Replica::pull`].
@@ -108,7 +112,7 @@ impl Replica {
         self.run(client, context, Direction::Push).await
     }
 
-    /// Fetches the changes of the server's library, and sends those of this device.
+    /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device.
     ///
     /// # Errors
     /// The same as those of [`Replica::pull`].
@@ -126,14 +130,22 @@ impl Replica {
         context: &mut SyncContext<'_>,
         direction: Direction,
     ) -> Result<SyncReport, ReplicaError> {
-        let (row, before) = self
-            .read(|tx| Ok((replica_row::require(tx)?, conflict_row::count(tx)?)))
+        let (row, before, sources) = self
+            .read(move |tx| {
+                let sources = match direction {
+                    Direction::Push => Vec::new(),
+                    Direction::Pull | Direction::Both => subscription_row::progresses(tx)?,
+                };
+                let row = replica_row::require(tx)?;
+                Ok((row, conflict_row::count(tx)?, sources))
+            })
             .await?;
         let now_ms = context.now_ms;
         let mut run = Run {
             replica: self,
             client,
             context,
+            sources: SourceSession::new(row.binding.clone(), sources),
             session: SyncSession::new(row.progress, Some(row.binding)),
             work: SyncProgress::default(),
             max_changes: MAX_PUSH_CHANGES,
@@ -142,6 +154,9 @@ impl Replica {
         let work = run.work;
         self.write(move |tx| {
             replica_row::set_synced(tx, now_ms)?;
+            if direction != Direction::Push {
+                subscription_row::end_pulls(tx)?;
+            }
             Ok(SyncReport {
                 work,
                 new_conflicts: conflict_row::count(tx)?.saturating_sub(before),
@@ -181,26 +196,49 @@ impl Run<'_, '_> {
                             return Ok(());
                         }
                     }
-                    self.pull(cursor).await?;
+                    let own = LibraryRequest {
+                        library: ACCOUNT_LIBRARY.to_owned(),
+                        cursor,
+                    };
+                    self.pull(Some(own)).await?;
                 }
-                SyncStep::Push if direction == Direction::Pull => return Ok(()),
+                SyncStep::Push if direction == Direction::Pull => break,
                 SyncStep::Push => self.push().await?,
-                SyncStep::Done => return Ok(()),
+                SyncStep::Done => break,
                 SyncStep::Stopped(stop) => return Err(self.replica.stopped(stop)),
             }
         }
+        while !self.sources.next().is_empty() {
+            self.pull(None).await?;
+        }
+        Ok(())
     }
 
-    async fn pull(&mut self, cursor: Option<String>) -> Result<(), ReplicaError> {
+    /// Sends one request for the account's library, if `own` is one, and the sources that may have news. Stores the answer.
+    async fn pull(&mut self, own: Option<LibraryRequest>) -> Result<(), ReplicaError> {
+        let names_own = own.is_some();
         let request = SyncRequest {
-            libraries: vec![LibraryRequest {
-                library: ACCOUNT_LIBRARY.to_owned(),
-                cursor,
-            }],
+            libraries: own.into_iter().chain(self.sources.next()).collect(),
             max_entries: None,
             max_bytes: None,
         };
         let answer = self.client.pull(&request, self.context.random).await?;
+        let is_own = |news: &LibraryNews| news.library == ACCOUNT_LIBRARY;
+        let (own, others): (Vec<_>, Vec<_>) = answer.news.into_iter().partition(is_own);
+        let part = |news| SyncAnswer {
+            server: answer.server.clone(),
+            account: answer.account.clone(),
+            news,
+        };
+        if names_own {
+            self.take_own(part(own)).await?;
+        }
+        self.take_sources(part(others)).await?;
+        self.show();
+        Ok(())
+    }
+
+    async fn take_own(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
         let intake = self.session.pulled(answer);
         let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
         let job = IntakeJob {
@@ -210,10 +248,26 @@ impl Run<'_, '_> {
             now_ms: self.context.now_ms,
         };
         let counts = self.replica.write(move |tx| job.run(tx)).await?;
+        self.count(counts);
+        Ok(())
+    }
+
+    async fn take_sources(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
+        let intakes = self.sources.pulled(answer);
+        for intake in intakes.map_err(|stop| self.replica.stopped(stop))? {
+            let job = SourceIntakeJob {
+                intake,
+                may_remove_many: self.context.may_remove_many,
+            };
+            let counts = self.replica.write(move |tx| job.run(tx)).await?;
+            self.count(counts);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, counts: IntakeCounts) {
         self.work.pulled += counts.pulled;
         self.work.removed += counts.removed;
-        self.show();
-        Ok(())
     }
 
     async fn push(&mut self) -> Result<(), ReplicaError> {

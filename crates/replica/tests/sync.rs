@@ -308,7 +308,8 @@ async fn most_of_a_replica_is_removed_only_if_a_person_agrees() {
                         error,
                         ReplicaError::ManyRemoved {
                             removed: 30,
-                            all: 50
+                            all: 50,
+                            ..
                         }
                     ),
                     "{error}"

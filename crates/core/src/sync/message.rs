@@ -66,6 +66,9 @@ pub struct LibraryNews {
     /// The cursor after this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// True for the first chunk of a full sync.
+    #[serde(default)]
+    pub first: bool,
     /// True if more objects follow after the cursor.
     #[serde(default)]
     pub more: bool,

@@ -13,6 +13,7 @@ mod pushed;
 mod replica_object;
 mod same_value;
 mod session;
+mod source_session;
 mod stored_push;
 mod sweep;
 mod text_merge;
@@ -32,6 +33,7 @@ pub use pushed::{pushed, refused};
 pub use replica_object::{Base, LocalObject};
 pub use same_value::same_value;
 pub use session::{ACCOUNT_LIBRARY, Intake, SyncSession, SyncStep, SyncStop};
+pub use source_session::{SourceIntake, SourceProgress, SourceSession};
 pub use stored_push::{
     DeviceIdentity, MAX_PUSH_BYTES, MAX_PUSH_CHANGES, NextPush, SentChange, StoredPush, next_push,
 };

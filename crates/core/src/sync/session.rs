@@ -298,19 +298,27 @@ impl SyncSession {
             account: account.to_owned(),
         };
         let bound = self.binding.get_or_insert_with(found);
-        if bound.server != server {
+        bound.check(server, account)?;
+        Ok(bound.clone())
+    }
+}
+
+impl Binding {
+    /// Checks that an answer is of this server and account.
+    pub(super) fn check(&self, server: &str, account: &str) -> Result<(), SyncStop> {
+        if self.server != server {
             return Err(SyncStop::OtherServer {
-                expected: bound.server.clone(),
+                expected: self.server.clone(),
                 found: server.to_owned(),
             });
         }
-        if bound.account != account {
+        if self.account != account {
             return Err(SyncStop::OtherAccount {
-                expected: bound.account.clone(),
+                expected: self.account.clone(),
                 found: account.to_owned(),
             });
         }
-        Ok(bound.clone())
+        Ok(())
     }
 }
 
@@ -321,4 +329,4 @@ pub const ACCOUNT_LIBRARY: &str = "account";
 const MAX_PUSHES: u32 = 100;
 
 /// The largest number of answers to pulls of one synchronization.
-const MAX_CHUNKS: u32 = 1_000_000;
+pub(super) const MAX_CHUNKS: u32 = 1_000_000;

@@ -189,7 +189,9 @@ impl Answer {
                 let cursor: Option<Cursor> = cursor;
                 let part = chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?;
                 if let Some(part) = part {
-                    let news = of_chunk(library, part);
+                    let is_first = part.state == LibraryState::Full
+                        && cursor.as_ref().is_none_or(|cursor| cursor.below.is_none());
+                    let news = of_chunk(library, part, is_first);
                     limits.spend(&news);
                     found.push(Found::News(news));
                 }
@@ -235,7 +237,7 @@ fn invalid(error: &CursorError) -> ApiError {
     ApiError::Unprocessable(error.to_string())
 }
 
-fn of_chunk(library: &str, chunk: Chunk) -> LibraryNews {
+fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
     let cursor = match chunk.state {
         LibraryState::Diverged | LibraryState::Gone => None,
         LibraryState::Changes | LibraryState::Full => Some(chunk.cursor.to_string()),
@@ -249,6 +251,7 @@ fn of_chunk(library: &str, chunk: Chunk) -> LibraryNews {
         library: library.to_owned(),
         state: chunk.state,
         cursor,
+        first: is_first,
         more: chunk.more,
         objects: objects.collect(),
         gone: chunk.gone,
@@ -261,6 +264,7 @@ fn gone(library: &str) -> LibraryNews {
         library: library.to_owned(),
         state: LibraryState::Gone,
         cursor: None,
+        first: false,
         more: false,
         objects: Vec::new(),
         gone: Vec::new(),

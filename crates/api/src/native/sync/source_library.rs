@@ -50,6 +50,7 @@ impl SourceReader<'_> {
             // A replica changes nothing in a source, so nothing of it can be lost here.
             start = source_start(tx, source.key, None)?;
         }
+        let is_first = known.as_ref().is_none_or(|cursor| cursor.below.is_none());
         let most = SourceLimits::new(limits.entries);
         let (state, part, cursor) = match (start, known) {
             (Start::Full { cursor }, _) => {
@@ -85,6 +86,7 @@ impl SourceReader<'_> {
             library: name(source),
             state,
             cursor: None,
+            first: is_first && state == LibraryState::Full,
             more: part.more,
             objects: part.objects,
             gone: part.gone,

@@ -24,6 +24,9 @@ pub struct Init {
     /// The file that holds the token; without it the token is read from standard input.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
+    /// Subscribe to this source, too, as `subscribe` does; may be given several times.
+    #[arg(long = "source", value_name = "NAME")]
+    sources: Vec<String>,
     /// Send the token over plain http, where others on the way can read it.
     #[arg(long)]
     allow_http: bool,
@@ -56,7 +59,12 @@ impl Init {
             account: replica.binding().account.clone(),
             outcome,
         };
+        let subscribed = match self.sources.as_slice() {
+            [] => Ok(Vec::new()),
+            names => replica.subscribe(&client, names, &mut random).await,
+        };
         replica.close().await;
+        subscribed?;
         output::reply(json, &reply, lines)
     }
 

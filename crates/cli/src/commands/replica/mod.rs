@@ -1,7 +1,8 @@
-//! `replica`: an offline copy of an account's library on this device.
+//! `replica`: an offline copy of an account's library and of sources on this device.
 
 mod bookmark;
 mod conflicts;
+mod find;
 mod init;
 mod list;
 mod note;
@@ -11,7 +12,10 @@ mod read;
 mod round;
 mod show;
 mod status;
+mod subscribe;
 mod sync;
+mod timeline;
+mod unsubscribe;
 mod verify;
 mod watch;
 
@@ -21,7 +25,8 @@ use clap::{Args, Subcommand};
 
 use crate::error::CliError;
 
-/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters and notes.
+/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters and notes; and of
+/// the posts of sources.
 ///
 /// Edits are stored here at once, without a network, and sent with the next `sync`. `docs/replica.md` is the guide.
 #[derive(Debug, Args)]
@@ -38,7 +43,15 @@ pub struct Replica {
 enum ReplicaCommand {
     /// Make a replica, or give it another token of the same account.
     Init(init::Init),
-    /// Fetch the changes of the server's library.
+    /// Subscribe to sources, whose posts are then copied, too.
+    Subscribe(subscribe::Subscribe),
+    /// End the subscription of a source.
+    Unsubscribe(unsubscribe::Unsubscribe),
+    /// Show the posts of the subscribed sources.
+    Timeline(timeline::Timeline),
+    /// Find posts of the subscribed sources by a predicate.
+    Find(find::Find),
+    /// Fetch the changes of the account's library and of the subscribed sources.
     Pull(pull::Pull),
     /// Send the changes of this device.
     Push(push::Push),
@@ -77,6 +90,10 @@ impl Replica {
         let folder = folder.as_path();
         match self.command {
             ReplicaCommand::Init(init) => init.run(folder, json).await,
+            ReplicaCommand::Subscribe(subscribe) => subscribe.run(folder, json).await,
+            ReplicaCommand::Unsubscribe(unsubscribe) => unsubscribe.run(folder, json).await,
+            ReplicaCommand::Timeline(timeline) => timeline.run(folder, json).await,
+            ReplicaCommand::Find(find) => find.run(folder, json).await,
             ReplicaCommand::Pull(pull) => pull.run(folder, json).await,
             ReplicaCommand::Push(push) => push.run(folder, json).await,
             ReplicaCommand::Sync(sync) => sync.run(folder, json).await,

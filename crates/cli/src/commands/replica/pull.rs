@@ -7,7 +7,7 @@ use clap::Args;
 use super::round::{self, Direction};
 use crate::{consent::Consent, error::CliError};
 
-/// Fetches the changes of the server's library. Changes of this device stay here.
+/// Fetches the changes of the account's library and of the subscribed sources. Changes of this device stay here.
 #[derive(Debug, Args)]
 pub struct Pull {
     #[command(flatten)]

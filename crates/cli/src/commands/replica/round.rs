@@ -37,9 +37,13 @@ pub async fn command(
     let mut may_remove_many = consent.is_given();
     loop {
         match round(folder, direction, Retries::few(), may_remove_many).await {
-            Err(ReplicaError::ManyRemoved { removed, all }) if !may_remove_many => {
+            Err(ReplicaError::ManyRemoved {
+                library,
+                removed,
+                all,
+            }) if !may_remove_many => {
                 consent.ask(&format!(
-                    "the server's library lacks {removed} of the {all} objects of this replica, which are removed here"
+                    "the server lacks {removed} of the {all} objects of {library}, which are removed here"
                 ))?;
                 may_remove_many = true;
             }

@@ -5,13 +5,14 @@ use std::path::Path;
 use clap::Args;
 use driftline_replica::{Replica, ReplicaStatus};
 
+use super::subscribe;
 use crate::{
     error::CliError,
     output,
     shown::{count, time},
 };
 
-/// Shows how the replica is: its objects by kind, changes that were not sent yet, conflicts, the last sync.
+/// Shows how the replica is: its objects by kind, subscriptions, changes that were not sent yet, conflicts, the last sync.
 #[derive(Debug, Args)]
 pub struct Status {}
 
@@ -43,6 +44,7 @@ fn lines(of: &ReplicaStatus) -> Vec<String> {
             .iter()
             .map(|kind| format!("{:13} {}", kind.kind, kind.objects)),
     );
+    lines.extend(of.subscriptions.iter().map(subscribe::line));
     lines.push(match of.dirty {
         0 => "no change waits to be sent".to_owned(),
         dirty => format!("{} not sent yet", count(dirty, "change")),
