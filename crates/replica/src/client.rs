@@ -139,7 +139,7 @@ impl Client {
             library: ACCOUNT_LIBRARY.to_owned(),
         };
         let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
-        self.post(DIGEST, &body, random).await
+        self.exchange(DIGEST, Some(&body), random).await
     }
 
     /// Sends a body, or gets what is there without one, with the client's tries.

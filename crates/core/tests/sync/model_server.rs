@@ -332,6 +332,7 @@ pub(crate) fn news(state: LibraryState) -> LibraryNews {
         library: ACCOUNT_LIBRARY.to_owned(),
         state,
         cursor: None,
+        first: false,
         more: false,
         objects: Vec::new(),
         gone: Vec::new(),

@@ -23,6 +23,9 @@ pub enum NoteRefused {
     /// The post's key is too long.
     #[error("the name of the post is too long for a note")]
     LongKey,
+    /// The account has too many notes.
+    #[error("an account has at most {MAX_NOTES} notes")]
+    Many,
     /// The text is empty, too long or contains U+0000.
     #[error("a note has 1 to {MAX_NOTE_CHARS} characters, and no U+0000")]
     Text,
@@ -56,6 +59,7 @@ pub fn set(
             AccountLibrary::load(tx, account)?.change(tx, id)?;
             id
         }
+        None if count(tx, account)? >= MAX_NOTES => return Ok(Err(NoteRefused::Many)),
         None => AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Note, &[key], now_ms)?,
     };
     tx.execute_later(
@@ -116,3 +120,14 @@ pub fn by_keys(
     )?;
     Ok(found.into_iter().collect())
 }
+
+fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, StoreError> {
+    Ok(tx.query_one(
+        "select count(*) as notes from note where account_id = $1",
+        &[&sql(account)],
+        |row| row.i64("notes"),
+    )?)
+}
+
+/// The largest number of an account's notes.
+const MAX_NOTES: i64 = 10_000;
