@@ -183,7 +183,7 @@ impl TryFrom<String> for ObjectKey {
     }
 }
 
-/// The largest length of a key.
+/// The largest length of a key: PostgreSQL has no longer ones in an index.
 const MAX_KEY_BYTES: usize = 2_000;
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use driftline_core::sync::{KeyError, MAX_NOTE_CHARS, ObjectKey, ObjectKind};
 use driftline_db::{Column, Tx};
 
-use super::{local_account, object_keys};
+use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
@@ -20,9 +20,6 @@ pub enum NoteRefused {
     /// The post's key cannot be part of an object's key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The post's key is too long.
-    #[error("the name of the post is too long for a note")]
-    LongKey,
     /// The account has too many notes.
     #[error("an account has at most {MAX_NOTES} notes")]
     Many,
@@ -44,8 +41,7 @@ pub fn set(
     now_ms: i64,
 ) -> Result<Result<(), NoteRefused>, StoreError> {
     let key = match ObjectKey::of_post(ObjectKind::Note, post_key) {
-        Ok(key) if object_keys::may_be_stored(&key) => key,
-        Ok(_) => return Ok(Err(NoteRefused::LongKey)),
+        Ok(key) => key,
         Err(refused) => return Ok(Err(refused.into())),
     };
     let chars = text.chars().take(MAX_NOTE_CHARS + 1).count();

@@ -70,13 +70,7 @@ pub(crate) fn post_names(
 
 /// True if the key of an object of any kind with this name can be stored.
 fn may_be_in_key(name: &str) -> bool {
-    let longest = ObjectKey::of_post(ObjectKind::Favourite, name);
-    longest.is_ok_and(|key| may_be_stored(&key))
-}
-
-/// True if a key is short enough for the indexes of both databases.
-pub(crate) fn may_be_stored(key: &ObjectKey) -> bool {
-    key.as_str().len() <= MAX_KEY_BYTES
+    ObjectKey::of_post(ObjectKind::Favourite, name).is_ok()
 }
 
 fn local_name(post: LocalId) -> String {
@@ -93,7 +87,7 @@ pub(crate) fn for_members(
     let keys = members.iter().map(|member| {
         let known = accts.get(member);
         let key = known.and_then(|acct| ObjectKey::member(list, acct).ok());
-        match key.filter(may_be_stored) {
+        match key {
             Some(key) => Ok(key),
             None => ObjectKey::member(list, &format!("{member}@{UNNAMED_HOST}"))
                 .map_err(|error| StoreError::unreadable("the key of a list", &error)),
@@ -157,5 +151,3 @@ fn origins(
 const LOCAL_HOST: &str = "local";
 /// The host of accounts whose names are unknown, which have their IDs as names.
 const UNNAMED_HOST: &str = "unnamed";
-/// The largest length of a key, in bytes. PostgreSQL has no longer ones in an index.
-const MAX_KEY_BYTES: usize = 2_000;

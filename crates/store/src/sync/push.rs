@@ -16,7 +16,6 @@ use crate::{
         object::{self, KnownObject},
     },
     posts::timeline::PostKey,
-    social::object_keys,
 };
 
 /// What the names in keys stand for, as far as the account may see it.
@@ -127,9 +126,6 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
             return Err("a read marker is not deleted".to_owned());
         }
         Some(_) => {}
-    }
-    if !object_keys::may_be_stored(key) {
-        return Err("the key is too long for this server".to_owned());
     }
     let read = |json: &serde_json::Value| ObjectValue::read(key, json.clone());
     let value = change.value.as_ref().map(read).transpose();

@@ -4,6 +4,7 @@ use driftline_core::{
     names::{acct::AcctKey, audience::Audience},
     post::Post,
     social::{ListSettings, Mark, MarkedTimeline, RelationMove, RepliesPolicy},
+    sync::KeyError,
 };
 use driftline_store::{
     AccountId, LocalAccountId, LocalId, Owner, Store, account_id,
@@ -206,7 +207,7 @@ fn a_note_is_set_once_and_needs_no_post(store: &Store) {
     let long = "x".repeat(3_000);
     assert_eq!(
         set(long, "text".to_owned()),
-        Err(note::NoteRefused::LongKey)
+        Err(note::NoteRefused::Key(KeyError::TooLong))
     );
     for text in [String::new(), "a\0".to_owned(), "x".repeat(10_001)] {
         assert_eq!(set(post_name(2), text), Err(note::NoteRefused::Text));
