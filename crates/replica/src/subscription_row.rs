@@ -40,7 +40,7 @@ pub(crate) fn get(tx: &mut Tx<'_>, library: &str) -> Result<Option<SubscriptionR
     Ok(tx.query_opt(&sql, &[&library], subscription)?)
 }
 
-/// How far the subscriptions are, without those that are gone.
+/// The progress of the subscriptions, without those that are gone.
 pub(crate) fn progresses(tx: &mut Tx<'_>) -> Result<Vec<SourceProgress>, ReplicaError> {
     let rows = list(tx)?.into_iter().filter(|row| !row.is_gone);
     Ok(rows.map(|row| row.progress).collect())

@@ -15,7 +15,7 @@ pub struct Conflict {
     pub base: Option<Base>,
     /// Why the value is not stored.
     pub reason: ConflictReason,
-    /// What the server said, for [`ConflictReason::Refused`].
+    /// The text of the server, for [`ConflictReason::Refused`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
 }
@@ -36,7 +36,7 @@ named_enum! {
     }
 }
 
-/// What becomes of an object of a replica.
+/// The outcome for an object of a replica.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The object to store. `None` removes it.

@@ -19,7 +19,7 @@ pub struct Incoming {
     pub full_sync: u64,
 }
 
-/// What becomes of the replica's object when `theirs` comes. `sent` is the object's change in the stored push, which the
+/// Returns the outcome for the replica's object when `theirs` comes. `sent` is the object's change in the stored push, which the
 /// server may have stored without the replica knowing.
 pub fn incoming(
     local: Option<LocalObject>,
@@ -41,7 +41,8 @@ fn receive(local: Option<LocalObject>, theirs: &Incoming, sent: Option<&SentChan
     let kind = local.key.kind();
     let is_theirs = same_value(kind, local.value.as_ref(), theirs.value.as_ref());
     if !local.is_dirty() {
-        let is_lost = !is_theirs && theirs.contradicts(&local);
+        // What a filter shows of posts depends on what the account may see, and a device has nothing to lose in it.
+        let is_lost = !is_theirs && theirs.contradicts(&local) && kind != Some(ObjectKind::Filter);
         return Outcome {
             object: theirs.clean(),
             conflict: is_lost.then(|| local.conflict(ConflictReason::LostByServer)),
@@ -154,7 +155,7 @@ impl Incoming {
         })
     }
 
-    /// What is kept of a deleted object while the stored push has a change of it: a late answer must not be taken for one to
+    /// The part of a deleted object that is kept while the stored push has a change of it: a late answer must not be taken for one to
     /// an object that is added again.
     fn tombstone(&self) -> LocalObject {
         LocalObject {

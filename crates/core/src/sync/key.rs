@@ -49,7 +49,7 @@ pub enum KeyError {
     Name {
         /// The text.
         key: String,
-        /// What was expected after the kind.
+        /// The form that was expected after the kind.
         expected: &'static str,
     },
 }
@@ -137,7 +137,7 @@ impl ObjectKey {
     }
 }
 
-/// What is expected of a name of a kind, if this one is not valid.
+/// The form of names of a kind, if this one is not valid.
 fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
     let is_valid = match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,

@@ -41,7 +41,7 @@ pub struct SyncAnswer {
 }
 
 named_enum! {
-    /// What an answer is to a replica of a library.
+    /// The meaning of an answer for a replica of a library.
     #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
     pub enum LibraryState: "kebab-case" {
         /// Objects and tombstones above the cursor, by ascending USN.
@@ -61,7 +61,7 @@ named_enum! {
 pub struct LibraryNews {
     /// The library.
     pub library: String,
-    /// What this answer is.
+    /// The meaning of this answer.
     pub state: LibraryState,
     /// The cursor after this answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -152,11 +152,11 @@ pub struct PushAnswer {
     pub before: String,
     /// The library's cursor after this push.
     pub after: String,
-    /// What became of each change, in their order.
+    /// The result of each change, in their order.
     pub results: Vec<ChangeResult>,
 }
 
-/// What became of a change.
+/// The result of a change.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "kebab-case")]
@@ -187,7 +187,7 @@ pub enum ChangeResult {
         /// The key.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         key: ObjectKey,
-        /// What is wrong, in words for a person.
+        /// The reason, in words for a person.
         reason: String,
     },
 }

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use super::SweepMode;
 
-/// How far a replica of a library is. It is stored in one transaction with the objects that came.
+/// The progress of a replica of a library. It is stored in one transaction with the objects that came.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LibraryProgress {
     /// The server's cursor. `None` begins a full sync.

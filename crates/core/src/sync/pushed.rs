@@ -3,7 +3,7 @@ use super::{
     incoming, incoming::is_in_set,
 };
 
-/// What becomes of the replica's object when the server answers the change that was sent.
+/// Returns the outcome for the replica's object when the server answers the change that was sent.
 ///
 /// The object may have been edited since. It may also have another base, if the answer is a repeated one and a pull came
 /// between: then the pull has already said what the answer says.

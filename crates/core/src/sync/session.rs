@@ -17,7 +17,7 @@ pub struct SyncSession {
     pushes: u32,
 }
 
-/// What the caller does next.
+/// The caller's next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SyncStep {
     /// Pull with this cursor.
@@ -63,14 +63,14 @@ pub enum SyncStop {
     InvalidAnswer(&'static str),
 }
 
-/// What the caller stores after a pull, in one transaction and in the order of the fields.
+/// The changes that the caller stores after a pull, in one transaction and in the order of the fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Intake {
     /// The server and account of the replica.
     pub binding: Binding,
     /// True if the account may not read the library any more: each object goes through `library_gone`.
     pub is_gone: bool,
-    /// What came. Each entry goes through `incoming`.
+    /// The objects and tombstones that came. Each goes through `incoming`.
     pub entries: Vec<Incoming>,
     /// The sweep of all objects after the entries, with the number `progress.full_sync`.
     pub sweep: Option<SweepMode>,

@@ -18,7 +18,7 @@ pub struct SourceSession {
     answers: u32,
 }
 
-/// How far a replica of a source's library is. It is stored in one transaction with the objects that came.
+/// The progress of a replica of a source's library. It is stored in one transaction with the objects that came.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceProgress {
     /// The library: `source:ID`.
@@ -31,7 +31,7 @@ pub struct SourceProgress {
     pub is_complete: bool,
 }
 
-/// What the caller stores of an answer for one library, in one transaction and in the order of the fields.
+/// The changes that the caller stores of an answer for one library, in one transaction and in the order of the fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceIntake {
     /// True if the account may not read the library any more: all its objects are removed.

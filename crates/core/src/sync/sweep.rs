@@ -1,7 +1,7 @@
 use super::{ConflictReason, Incoming, LocalObject, Outcome, Usn, incoming};
 
 named_enum! {
-    /// What the end of a full sync does to the clean objects that did not come.
+    /// The effect of the end of a full sync on the clean objects that did not come.
     pub enum SweepMode: "kebab-case" {
         /// They were deleted on the server: they are removed.
         Sweep,
@@ -10,7 +10,7 @@ named_enum! {
     }
 }
 
-/// What becomes of an object at the end of the full sync with the number `full_sync`. A dirty object that did not come is
+/// Returns the outcome for an object at the end of the full sync with the number `full_sync`. A dirty object that did not come is
 /// treated as if a tombstone had come: the server has no base for it.
 pub fn sweep(local: LocalObject, full_sync: u64, mode: SweepMode) -> Outcome {
     if local.seen_in == full_sync {
@@ -46,7 +46,7 @@ fn without_base(mut local: LocalObject, mode: SweepMode) -> Outcome {
     outcome
 }
 
-/// What becomes of an object when the account may not read the library any more.
+/// Returns the outcome for an object when the account may not read the library any more.
 pub fn library_gone(local: LocalObject) -> Outcome {
     let is_dirty = local.is_dirty();
     Outcome {

@@ -70,7 +70,7 @@ pub struct FilterValue {
     pub title: String,
     /// The contexts in which it applies.
     pub contexts: Vec<String>,
-    /// What it does to posts.
+    /// Its effect on posts.
     pub action: String,
     /// The time at which it ends, in Unix ms.
     pub expires_at: Option<i64>,
@@ -107,7 +107,7 @@ pub enum ValueError {
     Malformed {
         /// The key.
         key: ObjectKey,
-        /// What is wrong.
+        /// The cause.
         #[source]
         source: serde_json::Error,
     },

@@ -1,4 +1,4 @@
-//! What became of each edit. Each edit of a list's title, or of a note's line, has a text of its own, its token.
+//! The fate of each edit. Each edit of a list's title, or of a note's line, has a text of its own, its token.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -24,7 +24,7 @@ pub(crate) struct Replica {
     answer: Option<Answer>,
 }
 
-/// What survives a crash.
+/// The state that survives a crash.
 #[derive(Debug, Clone)]
 pub(crate) struct ReplicaStore {
     pub(crate) objects: BTreeMap<ObjectKey, LocalObject>,
@@ -59,7 +59,7 @@ pub(crate) struct Faults {
     pub(crate) max_chunk: usize,
 }
 
-/// What is around a device.
+/// The surroundings of a device.
 pub(crate) struct Surroundings<'a> {
     pub(crate) server: &'a mut Server,
     pub(crate) ledger: &'a mut Ledger,

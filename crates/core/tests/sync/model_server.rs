@@ -22,7 +22,7 @@ pub(crate) struct Server {
     pub(crate) deleted_members: Vec<ObjectKey>,
 }
 
-/// What a backup has.
+/// The contents of a backup.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ServerStore {
     /// The USN and value of each object; `None` is a tombstone.

@@ -27,7 +27,7 @@ pub(crate) struct World {
     tokens: u64,
 }
 
-/// What happens to a server or device as a whole.
+/// Events of a server or device as a whole.
 #[derive(Debug, Clone, Copy)]
 enum Disaster {
     ServerRestart,

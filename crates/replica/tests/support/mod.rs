@@ -181,7 +181,7 @@ impl Device {
     }
 
     /// Makes the replica, or renews its token. The server's next answer is the first one that is used.
-    pub async fn init(&self, server: &Server) -> Result<InitOutcome, ReplicaError> {
+    pub(crate) async fn init(&self, server: &Server) -> Result<InitOutcome, ReplicaError> {
         let client = self.client(server);
         let (replica, outcome) = Replica::init(&self.folder(), &client, &mut random).await?;
         replica.close().await;
@@ -202,11 +202,11 @@ impl Device {
     }
 
     /// Opens the replica, syncs and closes it.
-    pub async fn sync(&self, server: &Server) -> Result<SyncReport, ReplicaError> {
+    pub(crate) async fn sync(&self, server: &Server) -> Result<SyncReport, ReplicaError> {
         self.sync_with(server, ONCE, false).await
     }
 
-    pub async fn sync_with(
+    pub(crate) async fn sync_with(
         &self,
         server: &Server,
         retries: Retries,

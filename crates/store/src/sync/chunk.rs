@@ -19,7 +19,7 @@ use crate::{
 /// A part of what brings a replica up to date.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Chunk {
-    /// What it is to the replica.
+    /// Its meaning for the replica.
     pub state: LibraryState,
     /// The cursor after it. That of a replica that has diverged is as it was.
     pub cursor: Cursor,

@@ -8,7 +8,7 @@ use crate::{
     id_types::{LocalAccountId, sql},
 };
 
-/// What a push is to the server.
+/// The meaning of a push for the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Replay {
     /// The device's last push again, with its answer.

@@ -18,7 +18,7 @@ use crate::{
     posts::timeline::PostKey,
 };
 
-/// What the names in keys stand for, as far as the account may see it.
+/// The posts and accounts that names in keys stand for, as far as the account may see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The posts of bookmarks and favourites, by the names of these keys.

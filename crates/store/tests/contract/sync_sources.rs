@@ -212,7 +212,7 @@ fn replicas_of_each_reader_end_with_what_the_source_shows_it() {
     }
 }
 
-/// What the chunks contain that a member and the world receive of a source whose owner sees 50
+/// The contents of the chunks that a member and the world receive of a source whose owner sees 50
 /// private posts besides, or none.
 fn received(store: &Store, origin: &str, has_private: bool) -> Vec<String> {
     let name = match has_private {

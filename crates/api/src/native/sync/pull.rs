@@ -104,7 +104,7 @@ pub(super) async fn libraries(caller: LoggedIn<needs::Read>) -> JsonResult<Vec<L
     Ok(Json([own].into_iter().chain(sources).collect()))
 }
 
-/// What is left of the limits of an answer.
+/// The limits of an answer that are left.
 #[derive(Clone, Copy)]
 pub(super) struct Limits {
     pub(super) entries: u32,

@@ -49,7 +49,7 @@ fn account(tx: &mut Tx<'_>, acct: &str, domain: &str) -> Result<Option<AccountId
     }
 }
 
-/// What begins the name of a post without a URI.
+/// The beginning of the name of a post without a URI.
 const OWN_ID: &str = "id:";
 /// The host of this server's accounts in keys.
 const LOCAL_HOST: &str = "local";

@@ -29,7 +29,8 @@ pub(super) struct SourceReader<'a> {
 }
 
 impl SourceReader<'_> {
-    /// What a replica with this cursor lacks of a source that the viewer may read; `None` if it lacks nothing.
+    /// The entries and tombstones that a replica with this cursor lacks of a source that the viewer may read; `None` if it lacks
+    /// nothing.
     pub(super) fn news(
         &self,
         tx: &mut Tx<'_>,
@@ -185,7 +186,7 @@ pub(super) fn name(source: &FeedSource) -> String {
     format!("source:{}", source.key.id)
 }
 
-/// What a cursor is sealed for: another audience shows other entries, so the replica begins again.
+/// The view that a cursor is sealed for: another audience shows other entries, so the replica begins again.
 fn label(source: &FeedSource, viewer: Viewer) -> String {
     let reader = viewer.reader(source.owner);
     format!("{} {} {reader:?}", name(source), source.audience.name())

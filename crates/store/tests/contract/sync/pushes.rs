@@ -38,7 +38,7 @@ fn member(list: &str, acct: &str) -> String {
     format!("{}:{acct}", list.replace("list:", "list-member:"))
 }
 
-/// What `ann@local` and the post 1 are.
+/// The meaning of `ann@local` and of the post 1.
 fn resolved(store: &Store, ann: LocalAccountId) -> (Resolved, PostKey) {
     let mut world = World::readable(store, "home");
     world.poll(vec![post(1, "text")]);

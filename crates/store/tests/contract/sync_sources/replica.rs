@@ -34,7 +34,7 @@ pub(super) const WORLD: SourceReader = SourceReader {
 };
 
 impl SourceReader {
-    /// What the source's timeline shows, by keys.
+    /// The posts of the source's timeline, by keys.
     pub(super) fn shown(self, world: &World) -> BTreeMap<String, TimelinePost> {
         let posts = world.timeline_for(self.viewer).into_iter();
         posts
@@ -43,7 +43,7 @@ impl SourceReader {
     }
 }
 
-/// How far a replica is.
+/// The progress of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     /// In a full sync that began at `top`.
@@ -166,7 +166,7 @@ impl Replica {
         }
     }
 
-    /// Whether there is news for it.
+    /// True if there is news for it.
     pub(super) fn has_news(&self, world: &World) -> bool {
         let State::At(after) = self.state else {
             return true;
