@@ -55,13 +55,9 @@ fn receive(local: Option<LocalObject>, theirs: &Incoming, sent: Option<&SentChan
     if is_theirs {
         return Outcome::without_conflict(theirs.clean());
     }
-    match sent {
-        Some(sent) if theirs.is_echo(sent, &local) => theirs.keep(local),
-        // The answer to the push tells whether this is what the device added and then deleted.
-        Some(sent) if theirs.may_be_sent_addition(sent, &local) => {
-            Outcome::without_conflict(Some(local))
-        }
-        _ => merge(local, theirs),
+    match sent.is_some_and(|sent| theirs.is_echo(sent, &local)) {
+        true => theirs.keep(local),
+        false => merge(local, theirs),
     }
 }
 
@@ -211,15 +207,6 @@ impl Incoming {
             && local.base_usn() == sent.base
             && self.usn > sent.base
             && same_value(kind, self.value.as_ref(), sent.value.as_ref())
-    }
-
-    /// True if the device has sent an addition to a set and deleted it since, and this may be that addition.
-    fn may_be_sent_addition(&self, sent: &SentChange, local: &LocalObject) -> bool {
-        is_in_set(local.key.kind())
-            && local.value.is_none()
-            && self.value.is_some()
-            && sent.value.is_some()
-            && local.base_usn() == sent.base
     }
 
     /// True if the server has lost the object's base: its USNs go on from an earlier state.

@@ -169,6 +169,9 @@ pub enum ChangeResult {
         /// The object's USN.
         #[cfg_attr(feature = "openapi", schema(value_type = String))]
         usn: Usn,
+        /// The value as it is stored, if it is not the one that was sent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        value: Option<Value>,
     },
     /// The object has changed since `base`. Nothing was stored.
     Conflict {

@@ -22,10 +22,10 @@ pub fn pushed(local: Option<LocalObject>, sent: &SentChange, result: &ChangeResu
         };
     }
     match result {
-        ChangeResult::Done { usn, .. } => {
+        ChangeResult::Done { usn, value, .. } => {
             local.base = (*usn != Usn::NONE).then(|| Base {
                 usn: *usn,
-                value: sent.value.clone(),
+                value: value.clone().or_else(|| sent.value.clone()),
             });
             Outcome::without_conflict(match is_edited {
                 true => without_empty(local),

@@ -104,7 +104,11 @@ impl Server {
         let (usn, value) = self.store.objects.get(&key).cloned().unwrap_or_default();
         if same_value(key.kind(), value.as_ref(), change.value.as_ref()) {
             let usn = Usn::new(usn);
-            return ChangeResult::Done { key, usn };
+            return ChangeResult::Done {
+                key,
+                usn,
+                value: None,
+            };
         }
         if usn != change.base.get() {
             let usn = Usn::new(usn);
@@ -125,7 +129,11 @@ impl Server {
         }
         self.write(&key, change.value);
         let usn = Usn::new(self.store.objects[&key].0);
-        ChangeResult::Done { key, usn }
+        ChangeResult::Done {
+            key,
+            usn,
+            value: None,
+        }
     }
 
     /// Stores a change, and deletes the members of a list that it deletes.

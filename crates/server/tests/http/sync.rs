@@ -178,7 +178,7 @@ async fn a_push_is_compared_and_a_cloned_device_is_refused() {
     }
     for (body, expected) in [
         (
-            json!({"libraries": [{"library": "account", "cursor": "1.2"}]}),
+            json!({"libraries": [{"library": "account"}, {"library": "account"}]}),
             StatusCode::UNPROCESSABLE_ENTITY,
         ),
         (
@@ -198,6 +198,9 @@ async fn a_push_is_compared_and_a_cloned_device_is_refused() {
         let (status, answer) = ann.send(Method::POST, PULL, &body).await;
         assert_eq!(status, expected, "{answer}");
     }
+    let unknown = json!("1.2");
+    let diverged = news(&ann, "account", Some(&unknown)).await;
+    assert_eq!(diverged["state"], "diverged", "no cursor of this server");
     world.close().await;
 }
 

@@ -11,10 +11,7 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId},
-    library::{
-        self,
-        object::{self, KnownObject},
-    },
+    library::{self, object::KnownObject},
     posts::timeline::PostKey,
 };
 
@@ -86,8 +83,7 @@ fn store_change(
     let stored = stored.flatten();
     let usn = known.as_ref().map_or(Usn::NONE, usn_of);
     if is_same(wanted.as_ref(), stored.as_ref()) {
-        let key = key.clone();
-        return Ok(ChangeResult::Done { key, usn });
+        return Ok(done(change, usn, stored.as_ref()));
     }
     if usn != change.base {
         return Ok(ChangeResult::Conflict {
@@ -107,11 +103,19 @@ fn store_change(
     if let Err(reason) = applied {
         return Ok(refused(reason));
     }
-    let stored = object::find(tx, account, key)?;
-    Ok(ChangeResult::Done {
-        key: key.clone(),
-        usn: stored.as_ref().map_or(Usn::NONE, usn_of),
-    })
+    let (known, stored) = values::find(tx, account, key)?.unzip();
+    let usn = known.as_ref().map_or(Usn::NONE, usn_of);
+    Ok(done(change, usn, stored.flatten().as_ref()))
+}
+
+/// The result of a change after which the object has this value.
+fn done(change: &PushChange, usn: Usn, stored: Option<&ObjectValue>) -> ChangeResult {
+    let stored = stored.map(ObjectValue::json);
+    ChangeResult::Done {
+        key: change.key.clone(),
+        usn,
+        value: stored.filter(|stored| change.value.as_ref() != Some(stored)),
+    }
 }
 
 /// The value that an object is to have; `None` for a deletion. The reason if no device may push it.

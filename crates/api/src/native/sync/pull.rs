@@ -27,7 +27,7 @@ use crate::{
 #[utoipa::path(
     post, path = "/api/driftline/v1/sync", tag = "sync", request_body = SyncRequest,
     security(("account" = ["read"])),
-    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, or the cursor is not one of this server")),
+    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, or a library is named twice")),
 )]
 pub(super) async fn pull(
     caller: LoggedIn<needs::Read>,
@@ -53,7 +53,7 @@ pub(super) async fn pull(
         account,
         seal,
         libraries,
-    } = read.await??;
+    } = read.await?;
     let news = libraries.into_iter().map(|found| match found {
         Found::News(news) => Ok(news),
         Found::Source(found) => {
@@ -167,14 +167,14 @@ enum Found {
 }
 
 impl Answer {
-    /// All of it is one snapshot. The outer error is the store's, the inner one the request's.
+    /// All of it is one snapshot.
     fn read(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
         libraries: &[LibraryRequest],
         view: &View,
         mut limits: Limits,
-    ) -> Result<ApiResult<Self>, StoreError> {
+    ) -> Result<Self, StoreError> {
         let (server, name) = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
         let moves_cursor = is_drawn();
@@ -182,11 +182,15 @@ impl Answer {
         let mut found = Vec::new();
         for LibraryRequest { library, cursor } in libraries {
             if library == ACCOUNT {
-                let cursor = match cursor.as_ref().map(|text| text.parse()).transpose() {
-                    Ok(cursor) => cursor,
-                    Err(error) => return Ok(Err(invalid(&error))),
+                let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
+                // A cursor that this server never gave is of another history.
+                let Ok::<Option<Cursor>, CursorError>(cursor) = cursor else {
+                    found.push(Found::News(without_objects(
+                        library,
+                        LibraryState::Diverged,
+                    )));
+                    continue;
                 };
-                let cursor: Option<Cursor> = cursor;
                 let part = chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?;
                 if let Some(part) = part {
                     let is_first = part.state == LibraryState::Full
@@ -205,7 +209,7 @@ impl Answer {
                 source_library::name(source) == *library && source.shows(view.viewer).is_some()
             });
             let Some(source) = source else {
-                found.push(Found::News(gone(library)));
+                found.push(Found::News(without_objects(library, LibraryState::Gone)));
                 continue;
             };
             let reader = SourceReader {
@@ -218,12 +222,12 @@ impl Answer {
                 found.push(Found::Source(news));
             }
         }
-        Ok(Ok(Self {
+        Ok(Self {
             server,
             account: name,
             seal,
             libraries: found,
-        }))
+        })
     }
 }
 
@@ -231,10 +235,6 @@ impl Answer {
 fn is_drawn() -> bool {
     let mut random = [0; 1];
     fill_random(&mut random).is_ok() && random[0] < 4
-}
-
-fn invalid(error: &CursorError) -> ApiError {
-    ApiError::Unprocessable(error.to_string())
 }
 
 fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
@@ -258,11 +258,10 @@ fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
     }
 }
 
-/// The account may not read a library of which it knows nothing.
-fn gone(library: &str) -> LibraryNews {
+fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
     LibraryNews {
         library: library.to_owned(),
-        state: LibraryState::Gone,
+        state,
         cursor: None,
         first: false,
         more: false,

@@ -1,6 +1,7 @@
 use axum::{
     body::Bytes,
-    http::header::CONTENT_TYPE,
+    extract::rejection::BytesRejection,
+    http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
 use driftline_core::sync::{ObjectKey, PushAnswer, PushRequest, Usn};
@@ -29,18 +30,25 @@ use crate::{
         (status = 422, body = Problem, description = "Too many changes, or an invalid device or sequence"),
     ),
 )]
-pub(super) async fn push(caller: LoggedIn<needs::Write>, body: Bytes) -> ApiResult<Response> {
+pub(super) async fn push(
+    caller: LoggedIn<needs::Write>,
+    body: Result<Bytes, BytesRejection>,
+) -> ApiResult<Response> {
+    // A conflict shows the object's value.
+    caller.check::<needs::Read>()?;
+    let body = body.map_err(|refused| match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge("A push has at most 1000000 bytes"),
+        _ => ApiError::BadParameter(refused.body_text()),
+    })?;
     let request: PushRequest =
         serde_json::from_slice(&body).map_err(|error| ApiError::BadParameter(error.to_string()))?;
     check(&request)?;
-    // A conflict shows the object's value.
-    caller.check::<needs::Read>()?;
     let hash = hex(digest(&SHA256, &body).as_ref());
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let domain = caller.address.domain().to_owned();
     let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
-    let cursor: Option<Cursor> =
-        cursor.map_err(|error: CursorError| ApiError::Unprocessable(error.to_string()))?;
+    // A cursor that this server never gave is of another history.
+    let cursor: Option<Cursor> = cursor.map_err(|_: CursorError| ApiError::Conflict("device"))?;
     let changes = request.changes.clone();
     // Before the write, which others wait for.
     let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &domain));
