@@ -118,11 +118,11 @@ pub struct PushRequest {
     /// The SHA-256, in hexadecimal, of the body of the device's previous push; empty for the first.
     #[serde(default)]
     pub previous: String,
+    /// The changes, in their order.
+    pub changes: Vec<PushChange>,
     /// The replica's cursor when the push was made.
     #[serde(default)]
     pub cursor: Option<String>,
-    /// The changes, in their order.
-    pub changes: Vec<PushChange>,
 }
 
 /// A change of a push.
