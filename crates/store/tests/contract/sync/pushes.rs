@@ -204,7 +204,7 @@ fn a_refused_change_leaves_nothing(store: &Store) {
         ),
         (
             change(&member(LIST, "eve@local"), 0, json!({})),
-            "no such account",
+            "not followed",
         ),
         (
             change(&member(LIST, "bob@local"), 0, json!({})),
@@ -212,7 +212,7 @@ fn a_refused_change_leaves_nothing(store: &Store) {
         ),
         (
             change(&member(LIST, "ANN@local"), 0, json!({})),
-            "knows the account as",
+            "not followed",
         ),
     ];
     let before = rows(store, ann);
