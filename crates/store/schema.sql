@@ -11,10 +11,11 @@
 
 -- The store itself ------------------------------------------------------------------------------------
 
--- The store's random name. A copy of its files has the same; a restored store gets another one.
+-- The store's random names. A copy of its files has the same; a restored store gets another `nonce` and keeps `lineage`.
 create table store_identity (
     one {i64} primary key not null,
-    nonce text not null
+    nonce text not null,
+    lineage text not null
 ) {strict};
 
 -- Each opening of the store. A library names the last one in which it gave a USN, so that a copy of the
@@ -222,12 +223,25 @@ create table library (
     owner_kind text {collate_c} not null,
     owner_id {i64} not null,
     update_count {i64} not null,
-    -- The last opening in which it gave a USN, and the first that it gave then. Opening 0 is no row.
+    -- The last opening in which it gave a USN. Opening 0 is no row.
     opening_id {i64} not null,
-    first_usn {i64} not null,
+    -- Rises to make every copy of the library start again.
+    epoch {i64} not null,
+    -- The USN below which tombstones may be missing; 0 if there are all.
+    horizon {i64} not null,
     primary key ({key id + instance_id}),
     unique ({key owner_id, owner_kind + instance_id})
 ) {strict} {fillfactor 50};
+
+-- Each opening in which a library gave USNs, with the first of them: a copy of the library that has changes of another
+-- history is recognised by these.
+create table library_opening (
+    library_id {i64} not null,
+    instance_id {i64} not null,
+    opening_id {i64} not null,
+    first_usn {i64} not null,
+    primary key ({key library_id, opening_id + instance_id})
+) {clustered};
 
 -- Posts ----------------------------------------------------------------------------------------------
 
@@ -447,6 +461,11 @@ create table entry (
     -- How narrow the post's visibility was at the most since it has its ID: 0 for everyone, 3 for those whom
     -- it names. Readers have passed the ID, so it is not shown to more.
     visibility {i64} not null default 3,
+    -- The last USN under which it left the world, or the accounts that do not own the source: it ended, or was
+    -- narrowed to be for fewer. Null if they never saw it. Their replicas are told about this end alone, since
+    -- its other USNs count changes that they may not know of.
+    left_world_usn {i64},
+    left_members_usn {i64},
     -- Whether only a stream has shown the post at this place so far, no page.
     streamed {bool} not null default false,
     -- Whether the source no longer shows it: a tombstone.
@@ -466,6 +485,8 @@ create table entry (
 ) {clustered} {fillfactor 90};
 create index entry_arrival on entry (source_id, first_usn);
 create index entry_changes on entry (source_id, change_usn) where change_usn is not null;
+create index entry_left_world on entry (source_id, left_world_usn) where left_world_usn is not null;
+create index entry_left_members on entry (source_id, left_members_usn) where left_members_usn is not null;
 create index entry_of_post on entry (post_id, source_id) where id <> post_id;
 create index entry_author on entry (account_id, id);
 -- The entries of all sources in the order of their places, in which those of many authors are found.
@@ -829,10 +850,13 @@ create table web_session (
 -- What people keep: docs/library.md ------------------------------------------------------------------
 
 -- Each object of an account's library, with those that were removed: copies of the library have to learn of
--- that. `first_usn` is of its creation, `usn` of its last change.
+-- that. `first_usn` is of its first creation, `usn` of its last change.
 create table library_object (
     account_id {i64} not null,
+    -- An object that comes back after its removal gets another one.
     id {i64} not null,
+    -- Names the object for good (`core::sync::ObjectKey`).
+    key text {collate_c} not null,
     kind text {collate_c} not null,
     first_usn {i64} not null,
     usn {i64} not null,
@@ -840,6 +864,7 @@ create table library_object (
     primary key (account_id, id)
 ) {clustered};
 create unique index library_object_usn on library_object (account_id, usn);
+create unique index library_object_key on library_object (account_id, key);
 
 -- Posts that somebody bookmarked or favourited (`mark`).
 create table marked_post (
@@ -893,6 +918,7 @@ create table list_member (
     primary key (account_id, list_id, member_id)
 ) {clustered};
 create index list_member_of on list_member (member_id, account_id);
+create unique index list_member_id on list_member (account_id, id);
 
 -- How far somebody has read a timeline, as apps say. `version` counts the changes.
 create table marker (
@@ -933,4 +959,25 @@ create table filter_post (
     post_id {i64} not null,
     primary key (account_id, id),
     unique (account_id, filter_id, post_id)
+) {clustered};
+
+-- What people write about posts. `post_key` is the post's `uri`, or another name: the post need not be stored.
+create table note (
+    account_id {i64} not null,
+    post_key text {collate_c} not null,
+    id {i64} not null,
+    text text not null,
+    primary key (account_id, post_key)
+) {clustered};
+
+-- The last push of each device that syncs, so that the same push again gets the same answer.
+create table sync_device (
+    account_id {i64} not null,
+    device text {collate_c} not null,
+    sequence {i64} not null,
+    -- The hash of the push's body.
+    push_hash text not null,
+    answer text not null,
+    used_at_ms {i64} not null,
+    primary key (account_id, device)
 ) {clustered};

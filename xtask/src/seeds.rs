@@ -13,8 +13,9 @@ pub(crate) struct SeededTest {
 }
 
 /// The simulations.
-pub(crate) const SIMULATIONS: [SeededTest; 3] = [
+pub(crate) const SIMULATIONS: [SeededTest; 4] = [
     whole("driftline-core", "timeline"),
+    whole("driftline-core", "sync"),
     whole("driftline-mirror", "simulation"),
     whole("driftline-mirror", "refresh_simulation"),
 ];

@@ -4,8 +4,8 @@ use clap::{Parser, Subcommand};
 
 use crate::commands::{
     account, backup, compact, completions, config, credential, demo, export, find, history, id,
-    index, instance, man, migrate, mirror, node, refresh, restore, serve, simulate, source, status,
-    tail, track, why,
+    index, instance, man, migrate, mirror, node, refresh, replica, restore, serve, simulate,
+    source, status, tail, track, why,
 };
 use crate::{error::EXIT_STATUSES, options::global_options::Global};
 
@@ -54,6 +54,8 @@ pub enum Command {
     /// Show how fresh stored posts are.
     #[command(subcommand)]
     Refresh(refresh::Refresh),
+    /// Keep an offline copy of an account's library on this device.
+    Replica(replica::Replica),
     /// Look posts up by their IDs and keep them fresh.
     Track(track::Track),
     /// Look posts up by their IDs, once.

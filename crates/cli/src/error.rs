@@ -3,6 +3,7 @@
 use std::fmt::Display;
 
 use driftline_mirror::SessionError;
+use driftline_replica::ReplicaError;
 use driftline_runtime::CommandError;
 use driftline_store::StoreError;
 
@@ -88,6 +89,30 @@ impl From<StoreError> for CliError {
             _ if error.is_interrupted() => Self::Interrupted("interrupted".into()),
             true => Self::Denied(text),
             false => Self::Failed(text),
+        }
+    }
+}
+
+impl From<ReplicaError> for CliError {
+    fn from(error: ReplicaError) -> Self {
+        let text = error.to_string();
+        match error {
+            ReplicaError::NoReplica(_) => Self::NoStore(text),
+            ReplicaError::Locked(_) => Self::Locked(text),
+            ReplicaError::Url
+            | ReplicaError::Readable(_)
+            | ReplicaError::Token(_)
+            | ReplicaError::Key(_)
+            | ReplicaError::Value(_)
+            | ReplicaError::ReadOnly(_)
+            | ReplicaError::NoConflict(_)
+            | ReplicaError::OtherServer { .. }
+            | ReplicaError::OtherAccount { .. }
+            | ReplicaError::NoSource { .. }
+            | ReplicaError::NotSubscribed { .. }
+            | ReplicaError::Query(_)
+            | ReplicaError::ManyRemoved { .. } => Self::Usage(text),
+            _ => Self::Failed(text),
         }
     }
 }

@@ -22,6 +22,7 @@ pub mod rng;
 pub mod sharing;
 pub mod social;
 pub mod source_kind;
+pub mod sync;
 pub mod text;
 pub mod thread;
 pub mod timeline;

@@ -28,6 +28,7 @@ pub mod search;
 pub mod server_keys;
 pub mod sharing;
 pub mod social;
+pub mod sync;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod text;
@@ -53,7 +54,7 @@ pub use nodes::node_lease;
 pub use open::{
     backup, database_clock, distribution,
     schema::MIGRATIONS,
-    store::{Store, nonce, touch},
+    store::{Store, lineage, nonce, touch},
 };
 pub use posts::{
     account, author_hosts, edited_post, export, fetched_history, find, history, index_pending,

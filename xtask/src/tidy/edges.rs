@@ -117,7 +117,7 @@ const RULES: [Rule; 17] = [
     shell("db", &[], HTTP),
     shell("index", &["core", "db"], HTTP),
     shell("store", &["core", "db", "id", "index"], HTTP),
-    shell("replica", &["core", "db", "index"], &["axum"]),
+    shell("replica", &["core", "mastodon", "db", "index"], &["axum"]),
     shell("net", &[], &["axum", "rusqlite", "tokio-postgres"]),
     shell("upstream", &["core", "mastodon", "net"], SQL_AND_CLIENT),
     shell("sim", &["core"], SQL),

@@ -72,6 +72,7 @@ pub fn api_description(others: impl IntoIterator<Item = Description>) -> Descrip
         (name = "filters", description = "What is hidden or marked"),
         (name = "notifications", description = "What concerns an account"),
         (name = "search", description = "What is found by words and addresses"),
+        (name = "sync", description = "Libraries, as devices copy them"),
         (name = "streaming", description = "What comes, as it comes, for clients of Mastodon"),
         (name = "oauth", description = "Apps and their tokens"),
         (name = "log-ins", description = "Driftline's own: native tokens, and what is logged in"),

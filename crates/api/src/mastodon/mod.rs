@@ -11,7 +11,7 @@
 //! | `streaming` | WebSockets and server-sent events |
 //! | `entities`, `bodies` | descriptions for OpenAPI alone |
 
-mod accounts;
+pub(crate) mod accounts;
 pub(crate) mod answer;
 mod bodies;
 pub(crate) mod entities;

@@ -28,15 +28,26 @@ pub(crate) struct View {
     filters: FilterCache,
     now_ms: i64,
     pub(crate) address: Address,
+    /// False if entities say nothing of the account that views them.
+    has_overlays: bool,
 }
 
 impl View {
+    /// The view of a viewer whose entities say nothing of the viewer's account, so that they change only with the post.
+    pub(crate) fn without_overlays(context: &RequestContext) -> Self {
+        Self {
+            has_overlays: false,
+            ..Self::new(context)
+        }
+    }
+
     pub(crate) fn new(context: &RequestContext) -> Self {
         Self {
             viewer: context.viewer,
             filters: context.app.people.filters.clone(),
             now_ms: context.now_ms(),
             address: context.address.clone(),
+            has_overlays: true,
         }
     }
 
@@ -74,7 +85,7 @@ impl View {
         let readable = ReadableSources::ask(tx, self.viewer)?;
         let references = LocalReferences::ask(tx, shown)?;
         // Posts say nothing of a viewer without an account.
-        let overlays = match self.viewer.account() {
+        let overlays = match self.viewer.account().filter(|_| self.has_overlays) {
             Some(account) => {
                 let nested = PendingNestedKeys::ask(tx, shown)?;
                 Some((account, nested, FilterCache::ask(tx, account)?))

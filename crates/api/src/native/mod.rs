@@ -7,6 +7,7 @@ mod list_feed;
 pub(crate) mod session;
 pub mod sources;
 pub(crate) mod stream;
+mod sync;
 pub(crate) mod track;
 
 use std::sync::Arc;
@@ -24,4 +25,5 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .merge(instances::routes())
         .merge(list_feed::routes())
         .merge(stream::routes())
+        .merge(sync::routes())
 }

@@ -6,8 +6,8 @@ use driftline_server::admin::{
     AccountHome, AccountRow, AccountTokenRow, ApproveAccount, ChangeAccountHome,
     ChangeAccountState, ChangedAccountState, ChangedPassphrase, ChangedPublishing, CreateAccount,
     DeleteAccount, DeletedAccount, ListAccountTokens, ListAccounts, ListPendingAccounts,
-    PendingAccountRow, PlanAccountRemoval, ResetPassphrase, RevokeAccountToken, RevokedToken,
-    SetPublishing, ShowAccount, ShownAccount, TokenKind, account_state_text as state,
+    PendingAccountRow, PlanAccountRemoval, ResetPassphrase, ResyncAccount, RevokeAccountToken,
+    RevokedToken, SetPublishing, ShowAccount, ShownAccount, TokenKind, account_state_text as state,
 };
 
 use crate::{
@@ -41,6 +41,8 @@ pub enum Account {
     Approve(Name),
     /// Let an account show its sources to the world, or no more: then those that are public become private.
     Publish(Publish),
+    /// Make all replicas of an account's library fetch it as a whole at their next sync.
+    Resync(Name),
     /// Replace an account's passphrase.
     ResetPassphrase(Reset),
     /// List what is logged in to an account, or log one of them out.
@@ -176,6 +178,9 @@ impl Account {
             Self::Approve(Name { name }) => {
                 show(config, json, ApproveAccount { name }, approved).await
             }
+            Self::Resync(Name { name }) => {
+                show(config, json, ResyncAccount { name }, resynced).await
+            }
             Self::Publish(publish) => {
                 let request = SetPublishing {
                     name: publish.name.name,
@@ -252,6 +257,13 @@ fn shown_created(of: &AccountRow) -> Vec<String> {
         of.name,
         state(of.state),
         of.mail
+    )]
+}
+
+fn resynced(of: &ResyncAccount) -> Vec<String> {
+    vec![format!(
+        "the replicas of {} fetch the whole library at their next sync",
+        of.name
     )]
 }
 

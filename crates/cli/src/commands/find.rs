@@ -310,19 +310,13 @@ impl Printer {
 }
 
 fn lines(post: &FoundPost) -> [String; 2] {
-    let created = post
-        .created_at_ms
-        .map_or_else(|| "-".to_owned(), shown::time);
-    let text: Vec<&str> = post.text.split_whitespace().collect();
-    let url = post.url.as_deref().or(post.uri.as_deref()).unwrap_or("-");
-    [
-        format!(
-            "{created}  @{}  {}",
-            shown::plain(&post.author),
-            shown::plain(url)
-        ),
-        format!("    {}", shown::beginning(&shown::plain(&text.join(" ")))),
-    ]
+    let parts = shown::PostParts {
+        created_at_ms: post.created_at_ms,
+        author: &post.author,
+        address: post.url.as_deref().or(post.uri.as_deref()),
+        text: &post.text,
+    };
+    parts.lines()
 }
 
 fn broken(error: &csv::Error) -> CliError {

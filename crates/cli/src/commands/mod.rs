@@ -18,6 +18,7 @@ pub mod migrate;
 pub mod mirror;
 pub mod node;
 pub mod refresh;
+pub mod replica;
 pub mod restore;
 pub mod serve;
 pub mod simulate;

@@ -11,13 +11,13 @@ use driftline_store::{
         log_ins, mute, profile, relation,
     },
     source::{self, LastPosts},
-    thread_source,
+    sync, thread_source,
 };
 
 use super::{
     AccountRow, ApproveAccount, ChangeAccountState, ChangedAccountState, ChangedPassphrase,
     ChangedPublishing, CreateAccount, DeleteAccount, DeletedAccount, Host, ListAccounts,
-    PlanAccountRemoval, ResetPassphrase, SetPublishing, ShowAccount, ShownAccount,
+    PlanAccountRemoval, ResetPassphrase, ResyncAccount, SetPublishing, ShowAccount, ShownAccount,
     account_state_text, pending_accounts, space::give_back_after_removal,
 };
 
@@ -144,6 +144,19 @@ pub(super) async fn approve(
         false => Allowed::NotWaiting,
     };
     change(host, account, AccountState::Active, allowed).await
+}
+
+/// Makes all replicas of an account's library fetch it as a whole at their next sync.
+pub(super) async fn resync(
+    host: &Host,
+    request: ResyncAccount,
+) -> Result<ResyncAccount, CommandError> {
+    let account = find(&host.store, &request.name).await?;
+    let raise = move |tx: &mut Tx<'_>| sync::require_full(tx, account.id);
+    host.store
+        .write(local_account::root(account.id), raise)
+        .await?;
+    Ok(ResyncAccount { name: account.name })
 }
 
 /// Lets an account show its sources to the world, or no more: then those that are public become private.

@@ -131,6 +131,7 @@ commands! {
     "account_show": ShowAccount => ShownAccount, accounts::show;
     "account_state": ChangeAccountState => ChangedAccountState, accounts::change_state;
     "account_approve": ApproveAccount => ChangedAccountState, accounts::approve;
+    "account_resync": ResyncAccount => ResyncAccount, accounts::resync;
     "account_publishing": SetPublishing => ChangedPublishing, accounts::set_publishing;
     "account_reset_passphrase": ResetPassphrase => ChangedPassphrase, accounts::reset_passphrase;
     "account_tokens": ListAccountTokens => Vec<AccountTokenRow>, account_tokens::list;

@@ -38,6 +38,7 @@ mod sources;
 mod statuses;
 mod stream;
 mod streaming;
+mod sync;
 mod threads;
 mod threads_fetched;
 mod threads_histories;

@@ -4,13 +4,15 @@
 //! one, which contains its entries, and each local account owns one for its own objects. A
 //! transaction that takes USNs has locked the owner's row, which is the write's root.
 //!
-//! Each opening of the store that gives a USN is recorded with the first, under a random nonce. A
-//! library names the last opening in which it gave a USN, and the first USN of it. A client that
-//! remembers an opening and a USN can therefore detect that a copy of the store has diverged since.
+//! Each opening of the store that gives a USN is recorded with the first, under a random nonce. For
+//! each library, `library_opening` has the openings in which it gave USNs, each with the first of
+//! them. A cursor of a client contains an opening and a USN, so it shows whether the client has
+//! changes of another history: see [`history`].
 
+pub(crate) mod history;
 pub(crate) mod object;
 
-use driftline_db::{DbError, PendingRows, Row, Tx};
+use driftline_db::{DbError, Dialect, PendingRows, Row, Tx};
 
 use crate::{
     database_clock::now_sql,
@@ -58,6 +60,8 @@ pub(crate) struct Library {
     pub(crate) update_count: i64,
     /// The last USN before this transaction.
     before: i64,
+    /// The last opening in which it gave a USN; 0 if it never gave one.
+    opening_id: i64,
     /// The last opening of the store, if this one is recorded.
     pub(crate) last_opening: Option<i64>,
 }
@@ -70,8 +74,11 @@ impl PendingOpening {
         let opening = tx.opening();
         // There are few openings, so the last ones are checked first.
         let asked = tx.query_later(
-            "select max(id) as id from opening
-             where (select id from opening where nonce = $1 order by id desc limit 1) is not null",
+            &format!(
+                "select max(id) as id from opening
+                 where (select id from opening where nonce = {} order by id desc limit 1) is not null",
+                own_nonce(tx.dialect())
+            ),
             &[&&*opening],
             |row| row.opt_i64("id"),
         )?;
@@ -89,18 +96,24 @@ pub(crate) fn add(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<(), DbError> {
     let id = local_ids::take_numbers(tx, "last_library_id", 1)?;
     tx.execute_later(
         "insert into library
-             (id, instance_id, owner_kind, owner_id, update_count, opening_id, first_usn)
-         values ($1, $2, $3, $4, 0, 0, 1)",
+             (id, instance_id, owner_kind, owner_id, update_count, opening_id, epoch, horizon)
+         values ($1, $2, $3, $4, 0, 0, 1, 0)",
         &[&id, &owner.instance_id(), &owner.kind(), &owner.id()],
     )
 }
 
 /// Removes the library of an owner.
 pub(crate) fn remove(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<(), DbError> {
-    tx.execute_later(
+    for delete in [
+        &format!(
+            "delete from library_opening where instance_id = $3
+                 and library_id in (select id from library where {IS_OWNERS})"
+        ),
         &format!("delete from library where {IS_OWNERS}"),
-        &[&owner.id(), &owner.kind(), &owner.instance_id()],
-    )
+    ] {
+        tx.execute_later(delete, &[&owner.id(), &owner.kind(), &owner.instance_id()])?;
+    }
+    Ok(())
 }
 
 /// The last USN of an owner's library; `None` if the owner does not exist.
@@ -125,7 +138,7 @@ pub(crate) fn update_count_later(
 const IS_OWNERS: &str = "owner_id = $1 and owner_kind = $2 and instance_id = $3";
 
 /// The columns of a `library l` that [`Library::from_row`] reads.
-pub(crate) const COLUMNS: &str = "l.id as library_id, l.instance_id, l.update_count";
+pub(crate) const COLUMNS: &str = "l.id as library_id, l.instance_id, l.update_count, l.opening_id";
 
 /// Joins the libraries `l` of sources `s`.
 pub(crate) const OF_SOURCES: &str =
@@ -142,6 +155,7 @@ impl Library {
             instance_id: row.i64("instance_id")?,
             update_count,
             before: update_count,
+            opening_id: row.i64("opening_id")?,
             last_opening: None,
         })
     }
@@ -159,16 +173,18 @@ impl Library {
         }
         let opening_id = self.opening(tx)?;
         tx.execute_later(
-            "update library set update_count = $2, opening_id = $4,
-                 first_usn = case when opening_id < $4 then $3 else first_usn end
-             where id = $1 and instance_id = $5",
-            &[
-                &self.id,
-                &self.update_count,
-                &(self.before + 1),
-                &opening_id,
-                &self.instance_id,
-            ],
+            "update library set update_count = $2, opening_id = $3
+             where id = $1 and instance_id = $4",
+            &[&self.id, &self.update_count, &opening_id, &self.instance_id],
+        )?;
+        if opening_id == self.opening_id {
+            return Ok(());
+        }
+        tx.execute_later(
+            "insert into library_opening (library_id, instance_id, opening_id, first_usn)
+             values ($1, $2, $3, $4)
+             on conflict ({key library_id, opening_id + instance_id}) do nothing",
+            &[&self.id, &self.instance_id, &opening_id, &(self.before + 1)],
         )
     }
 
@@ -197,14 +213,24 @@ pub(crate) fn ensure_opening(tx: &mut Tx<'_>) -> Result<(), DbError> {
 /// last one's number. Locks the clock, so that no two openings get one number.
 fn record_opening(tx: &mut Tx<'_>, opening: &str) -> Result<i64, DbError> {
     local_ids::take_later(tx, 0, 0)?;
+    let nonce = own_nonce(tx.dialect());
     let sql = format!(
         "insert into opening (id, nonce, opened_at_ms)
-         select coalesce(max(id), 0) + 1, $1, {} from opening
-         having not exists (select 1 from opening where nonce = $1)",
+         select coalesce(max(id), 0) + 1, {nonce}, {} from opening
+         having not exists (select 1 from opening where nonce = {nonce})",
         now_sql(tx.dialect())
     );
     tx.execute_later(&sql, &[&opening])?;
     tx.query_one("select max(id) as id from opening", &[], |row| {
         row.i64("id")
     })
+}
+
+/// The nonce of this opening, whose random name is `$1`. A PostgreSQL server that has taken over is on another timeline and
+/// may lack changes of the one before, so what this process does there is another opening.
+fn own_nonce(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "$1",
+        Dialect::Postgres => "$1 || lower(left(pg_walfile_name(pg_current_wal_lsn()), 8))",
+    }
 }

@@ -1,32 +1,90 @@
 //! Objects of an account's library, and the USNs of their changes.
 //!
 //! Each creation, change and removal takes exactly the next USN. A removed object keeps its row, so
-//! that clients with a copy learn about the removal. All writes happen below the account's root,
-//! before another part of the same transaction locks the local clock. In a distributed store, the
-//! first USN of an opening locks the clock in another transaction.
+//! that clients with a copy learn about the removal. If an object with its key comes again, it gets
+//! the same row, under a new ID. All writes happen below the account's root, before another part of
+//! the same transaction locks the local clock. In a distributed store, the first USN of an opening
+//! locks the clock in another transaction.
 
-use driftline_db::{Column, DbError, Tx};
-use strum::IntoStaticStr;
+use driftline_core::sync::{ObjectKey, ObjectKind};
+use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{COLUMNS, IS_OWNERS, Library, LibraryOwner, PendingOpening};
-use crate::{error::StoreError, id_types::LocalAccountId, local_ids};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, sql},
+    local_ids,
+};
 
-/// The kinds of objects.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
-#[strum(serialize_all = "snake_case")]
-pub(crate) enum ObjectKind {
-    Bookmark,
-    Favourite,
-    List,
-    ListMember,
-    Marker,
-    Filter,
+/// An object that an account has, or had.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct KnownObject {
+    pub(crate) id: i64,
+    pub(crate) key: ObjectKey,
+    /// The USN of its last change.
+    pub(crate) usn: i64,
+    pub(crate) is_removed: bool,
 }
 
-impl ObjectKind {
-    fn name(self) -> &'static str {
-        self.into()
+impl KnownObject {
+    /// Reads the [`OBJECT_COLUMNS`] of a row.
+    pub(crate) fn from_row(row: &Row<'_>) -> Result<KnownObject, DbError> {
+        let key = ObjectKey::parse(row.str("key")?);
+        Ok(KnownObject {
+            id: row.i64("id")?,
+            key: key.map_err(|error| DbError::invalid(error.to_string()))?,
+            usn: row.i64("usn")?,
+            is_removed: row.bool("removed")?,
+        })
     }
+}
+
+/// The columns that [`KnownObject::from_row`] reads.
+pub(crate) const OBJECT_COLUMNS: &str = "id, key, usn, removed";
+
+/// The object with a key; `None` if the account never had it.
+pub(crate) fn find(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: &ObjectKey,
+) -> Result<Option<KnownObject>, DbError> {
+    tx.query_opt(
+        &format!("select {OBJECT_COLUMNS} from library_object where account_id = $1 and key = $2"),
+        &[&sql(account), &key.as_str()],
+        KnownObject::from_row,
+    )
+}
+
+/// The key of an object; `None` if the account does not have it.
+pub(crate) fn key_by_id(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: i64,
+) -> Result<Option<ObjectKey>, DbError> {
+    let found = tx.query_opt(
+        &format!("select {OBJECT_COLUMNS} from library_object where account_id = $1 and id = $2"),
+        &[&sql(account), &id],
+        KnownObject::from_row,
+    )?;
+    let living = found.filter(|object| !object.is_removed);
+    Ok(living.map(|object| object.key))
+}
+
+/// Returns true if the account has an object with one of these keys.
+pub(crate) fn has_any(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    keys: &[ObjectKey],
+) -> Result<bool, DbError> {
+    let found = tx.query_opt(
+        "select id from library_object where account_id = $1 and key {in $2} and not removed limit 1",
+        &[
+            &sql(account),
+            &Column::text(keys.iter().map(ObjectKey::as_str)),
+        ],
+        |row| row.i64("id"),
+    )?;
+    Ok(found.is_some())
 }
 
 /// The library of a local account, for one or several changes of its objects. Each change stores
@@ -56,21 +114,30 @@ impl AccountLibrary {
         Ok(AccountLibrary { account, library })
     }
 
-    /// Adds `count` objects with consecutive IDs; returns the first. Locks the clock.
+    /// Adds objects with these keys, of which none exists, and gives them consecutive IDs in the
+    /// order of the keys; returns the first. Keys of removed objects name these again. Locks the
+    /// clock.
     pub(crate) fn add(
         &mut self,
         tx: &mut Tx<'_>,
         kind: ObjectKind,
-        count: usize,
+        keys: &[ObjectKey],
         now_ms: i64,
     ) -> Result<i64, DbError> {
-        let usns = self.take_usns(tx, count)?;
-        let first = local_ids::take(tx, now_ms, count)?;
+        let usns = self.take_usns(tx, keys.len())?;
+        let first = local_ids::take(tx, now_ms, keys.len())?;
         tx.execute_many_later(
-            "insert into library_object (account_id, id, kind, first_usn, usn, removed)
-             select $1, r.id, $2, r.usn, r.usn, false from {rows as r(id, usn)}",
+            "insert into library_object (account_id, id, key, kind, first_usn, usn, removed)
+             select $1, r.id, r.key, $2, r.usn, r.usn, false from {rows as r(id, key, usn)}
+             where true
+             on conflict (account_id, key) do update
+                 set id = excluded.id, usn = excluded.usn, removed = excluded.removed",
             &[&self.account, &kind.name()],
-            &[Column::i64(first..first + count as i64), Column::i64(usns)],
+            &[
+                Column::i64(first..first + keys.len() as i64),
+                Column::text(keys.iter().map(ObjectKey::as_str)),
+                Column::i64(usns),
+            ],
         )?;
         Ok(first)
     }
@@ -98,9 +165,11 @@ impl AccountLibrary {
     /// Takes the next USNs, in their order, and stores them. Only the first call may record the
     /// opening, because the clock may be locked later.
     fn take_usns(&mut self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<i64>, DbError> {
-        self.library.last_opening = Some(self.library.opening(tx)?);
+        let opening = self.library.opening(tx)?;
+        self.library.last_opening = Some(opening);
         let usns = (0..count).map(|_| self.library.next_usn()).collect();
         self.library.save(tx)?;
+        self.library.opening_id = opening;
         Ok(usns)
     }
 }

@@ -12,6 +12,7 @@ use driftline_db::{Column, DbError, PendingRows, Row, Tx};
 use crate::{
     error::StoreError,
     id_types::SourceKey,
+    mirror::left_usns,
     new_ids::TakenIds,
     posts::{alias, post},
     refresh::Look,
@@ -401,13 +402,16 @@ pub(crate) fn change(
     ids: &TakenIds,
 ) -> Result<(), DbError> {
     let (moved, stay): (Vec<_>, Vec<_>) = changes.iter().partition(|c| c.moved_post().is_some());
+    let narrowed = "{greatest}(entry.visibility, r.visibility)";
     tx.execute_many_later(
-        "update entry set usn = r.usn, change_usn = coalesce(r.change_usn, entry.change_usn),
-             content_hash = r.content_hash, gone = r.gone,
-             visibility = {greatest}(entry.visibility, r.visibility), left_at_ms = null,
-             left_before_ms = case when r.gone then coalesce(left_at_ms, left_before_ms) end
-         from {rows as r(id, usn, change_usn, content_hash, gone, visibility)}
-         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &format!(
+            "update entry set usn = r.usn, change_usn = coalesce(r.change_usn, entry.change_usn),
+                 content_hash = r.content_hash, gone = r.gone, visibility = {narrowed}, left_at_ms = null,
+                 left_before_ms = case when r.gone then coalesce(left_at_ms, left_before_ms) end, {}
+             from {{rows as r(id, usn, change_usn, content_hash, gone, visibility)}}
+             where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+            left_usns::assignments("r.gone", narrowed)
+        ),
         &[&source.id(), &source.instance_id()],
         &[
             Column::i64(stay.iter().map(|c| c.id)),
@@ -419,11 +423,14 @@ pub(crate) fn change(
         ],
     )?;
     tx.execute_many_later(
-        "update entry set id = r.new_id, usn = r.usn, change_usn = r.usn, content_hash = r.content_hash,
-             gone = r.gone, visibility = r.visibility, arrival_id = null, returns = r.returns,
-             left_at_ms = null, left_before_ms = null, absent_at_ms = null
-         from {rows as r(id, new_id, usn, content_hash, gone, visibility, returns)}
-         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &format!(
+            "update entry set id = r.new_id, usn = r.usn, change_usn = r.usn, content_hash = r.content_hash,
+                 gone = r.gone, visibility = r.visibility, arrival_id = null, returns = r.returns,
+                 left_at_ms = null, left_before_ms = null, absent_at_ms = null, {}
+             from {{rows as r(id, new_id, usn, content_hash, gone, visibility, returns)}}
+             where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+            left_usns::assignments("r.gone", "r.visibility")
+        ),
         &[&source.id(), &source.instance_id()],
         &[
             Column::i64(moved.iter().map(|c| c.id)),

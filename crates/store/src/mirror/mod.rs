@@ -6,6 +6,7 @@ pub mod control_posts;
 pub mod entry;
 mod gap;
 mod intake;
+pub(crate) mod left_usns;
 mod library_notification;
 pub mod machine;
 pub mod post_delay;

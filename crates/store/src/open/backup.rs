@@ -45,6 +45,7 @@ pub fn restore(
 ) -> Result<(), StoreError> {
     check(snapshot)?;
     let finish = Box::new(move |tx: &mut Tx<'_>| {
+        begin_opening(tx, now_ms)?;
         skip_usns(tx, now_ms)?;
         go_on_above(tx, now_ms)?;
         rename(tx)
@@ -64,6 +65,28 @@ fn go_on_above(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
         &[&floor, &SKIPPED_SOURCES],
     )
     .map(|_| ())
+}
+
+/// Records a new opening, in which each library continues above the changes of the backup. So a copy
+/// of a library with changes from after the backup is recognised, although [`skip_usns`] raises the
+/// libraries' counts above these.
+fn begin_opening(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
+    let record = format!(
+        "insert into opening (id, nonce, opened_at_ms)
+         select coalesce(max(id), 0) + 1, {}, $1 from opening",
+        random_nonce(tx.dialect())
+    );
+    tx.execute(&record, &[&now_ms])?;
+    let opening = tx.query_one("select max(id) as id from opening", &[], |row| {
+        row.i64("id")
+    })?;
+    tx.execute(
+        "insert into library_opening (library_id, instance_id, opening_id, first_usn)
+         select id, instance_id, $1, update_count + 1 from library",
+        &[&opening],
+    )?;
+    tx.execute("update library set opening_id = $1", &[&opening])
+        .map(|_| ())
 }
 
 /// Prevents that USNs from after the backup are given again, because a reader that has seen one
@@ -88,15 +111,20 @@ fn skip_usns(tx: &mut Tx<'_>, now_ms: i64) -> Result<(), DbError> {
 
 /// Gives the store another name than that of its original.
 fn rename(tx: &mut Tx<'_>) -> Result<(), DbError> {
-    let nonce = match tx.dialect() {
-        Dialect::Sqlite => "lower(hex(randomblob(16)))",
-        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
-    };
+    let nonce = random_nonce(tx.dialect());
     tx.execute(
         &format!("update store_identity set nonce = {nonce} where one = 1"),
         &[],
     )
     .map(|_| ())
+}
+
+/// An SQL expression of 32 random hexadecimal digits.
+fn random_nonce(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Sqlite => "lower(hex(randomblob(16)))",
+        Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
+    }
 }
 
 fn refuse_distributed(tx: &mut Tx<'_>) -> Result<(), DbError> {
@@ -156,8 +184,8 @@ mod tests {
         };
         take(&store, BACKUP_MS);
         let library = "insert into library
-            (id, instance_id, owner_kind, owner_id, update_count, opening_id, first_usn)
-            values (1, 1, 'source', 1, 7, 0, 1)";
+            (id, instance_id, owner_kind, owner_id, update_count, opening_id, epoch, horizon)
+            values (1, 1, 'source', 1, 7, 0, 1, 0)";
         let added = store.write_blocking(local_ids::root(), |tx| {
             Ok::<_, StoreError>(tx.execute(library, &[])?)
         });
@@ -174,7 +202,16 @@ mod tests {
             let count = "select update_count from library";
             Ok::<_, StoreError>(tx.query_one(count, &[], |row| row.i64("update_count"))?)
         });
+        let first = restored.read_blocking(|tx| {
+            let first = "select first_usn from library_opening o join opening on id = opening_id";
+            Ok::<_, StoreError>(tx.query_one(first, &[], |row| row.i64("first_usn"))?)
+        });
         restored.close_blocking();
+        assert_eq!(
+            first,
+            Ok(8),
+            "what came after the backup is of another history"
+        );
         // The highest measured rate, all the time.
         let taken = 7 + 20 * (RESTORED_MS - BACKUP_MS);
         assert!(usn.expect("a USN") > taken, "{taken} were taken");

@@ -20,11 +20,12 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 63] = [
+pub const PLACEMENTS: [(&str, Placement); 66] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
     ("library", WithInstance("instance_id")),
+    ("library_opening", WithInstance("instance_id")),
     ("gap", WithInstance("instance_id")),
     ("quarantine", WithInstance("instance_id")),
     ("entry", WithInstance("instance_id")),
@@ -79,6 +80,8 @@ pub const PLACEMENTS: [(&str, Placement); 63] = [
     ("filter", Coordinator),
     ("filter_keyword", Coordinator),
     ("filter_post", Coordinator),
+    ("note", Coordinator),
+    ("sync_device", Coordinator),
     ("app", Coordinator),
     ("authorization_code", Coordinator),
     ("access_token", Coordinator),

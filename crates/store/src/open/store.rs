@@ -100,6 +100,18 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
     )?)
 }
 
+/// The random name of the store and of all stores that were restored from its backups. Replicas are bound to it.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn lineage(tx: &mut Tx<'_>) -> Result<String, StoreError> {
+    Ok(tx.query_one(
+        "select lineage from store_identity where one = 1",
+        &[],
+        |row| row.text("lineage"),
+    )?)
+}
+
 /// Writes a row and removes it, to check that the store accepts writes. Must be written below
 /// [`Root::none`](driftline_db::Root::none).
 ///
@@ -108,7 +120,7 @@ pub fn nonce(tx: &mut Tx<'_>) -> Result<String, StoreError> {
 pub fn touch(tx: &mut Tx<'_>) -> Result<(), StoreError> {
     // The value changes: SQLite writes no page for an unchanged one, even if the disk is full.
     tx.execute(
-        "insert into store_identity (one, nonce) values (0, 0) on conflict (one) do nothing",
+        "insert into store_identity (one, nonce, lineage) values (0, 0, 0) on conflict (one) do nothing",
         &[],
     )?;
     tx.execute("delete from store_identity where one = 0", &[])?;
@@ -130,7 +142,7 @@ fn name_store(tx: &mut Tx<'_>) -> Result<(), DbError> {
         Dialect::Postgres => "replace(gen_random_uuid()::text, '-', '')",
     };
     let sql = format!(
-        "insert into store_identity (one, nonce) values (1, {nonce}) on conflict (one) do nothing"
+        "insert into store_identity (one, nonce, lineage) values (1, {nonce}, {nonce}) on conflict (one) do nothing"
     );
     tx.execute_later(&sql, &[])
 }

@@ -4,20 +4,23 @@
 
 use std::collections::HashMap;
 
-use driftline_core::social::{
-    FilterError, FilterKeyword, FilterSettings, MAX_FILTERS, MAX_KEYWORDS_PER_FILTER,
-    MAX_POSTS_PER_FILTER, TextError,
+use driftline_core::{
+    social::{
+        FilterError, FilterKeyword, FilterSettings, MAX_FILTERS, MAX_KEYWORDS_PER_FILTER,
+        MAX_POSTS_PER_FILTER, TextError,
+    },
+    sync::ObjectKind,
 };
 use driftline_db::{Column, Tx};
 
 use super::{
     filter_rows::{self},
-    local_account,
+    local_account, object_keys,
 };
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::{AccountLibrary, ObjectKind},
+    library::object::AccountLibrary,
     local_ids,
     posts::timeline::PostKey,
 };
@@ -83,7 +86,8 @@ pub fn create(
     if filter_rows::count(tx, account)? >= MAX_FILTERS as i64 {
         return Ok(Err(FilterRefused::Many));
     }
-    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, 1, now_ms)?;
+    let keys = [object_keys::random(ObjectKind::Filter)?];
+    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, &keys, now_ms)?;
     filter_rows::store(tx, account, id, &settings)?;
     add_keywords(tx, account, id, keywords, now_ms)?;
     let id = from_sql(id)?;

@@ -1,4 +1,5 @@
-//! Removes the objects of an account's library, with the account itself.
+//! Removes the objects of an account's library, and what its devices pushed last, with the account
+//! itself.
 
 use driftline_db::{DbError, Tx};
 
@@ -32,7 +33,7 @@ pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbE
 }
 
 /// Each table, with the column by which its rows are removed in chunks.
-const TABLES: [(&str, &str); 9] = [
+const TABLES: [(&str, &str); 11] = [
     ("marked_post", "post_id"),
     ("list_member", "id"),
     ("list_entry", "id"),
@@ -41,5 +42,7 @@ const TABLES: [(&str, &str); 9] = [
     ("filter_keyword", "id"),
     ("filter_post", "id"),
     ("filter", "id"),
+    ("note", "post_key"),
+    ("sync_device", "device"),
     ("library_object", "id"),
 ];

@@ -4,18 +4,19 @@
 use driftline_core::{
     predicate::{Predicate, PredicateSet},
     social::{ListSettings, MAX_LISTS, TextError},
+    sync::{ObjectKey, ObjectKind},
 };
-use driftline_db::{Row, Tx};
+use driftline_db::{Column, Row, Tx};
 
 use super::{
     SecretHash, list_bell,
     list_entry::{self, ListKey},
-    local_account, parsed,
+    local_account, object_keys, parsed,
 };
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, from_sql, sql},
-    library::object::{AccountLibrary, ObjectKind},
+    library::object::AccountLibrary,
     search,
 };
 
@@ -75,6 +76,18 @@ pub fn create(
     settings: ListSettings,
     now_ms: i64,
 ) -> Result<Result<List, ListRefused>, StoreError> {
+    let key = object_keys::random(ObjectKind::List)?;
+    create_with_key(tx, account, key, settings, now_ms)
+}
+
+/// Creates a list whose key is that of no list of the account.
+pub(crate) fn create_with_key(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: ObjectKey,
+    settings: ListSettings,
+    now_ms: i64,
+) -> Result<Result<List, ListRefused>, StoreError> {
     if let Err(refused) = settings.check() {
         return Ok(Err(refused.into()));
     }
@@ -89,7 +102,7 @@ pub fn create(
         true => Some(sql(search::end(tx)?)),
         false => None,
     };
-    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::List, 1, now_ms)?;
+    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::List, &[key], now_ms)?;
     tx.execute_later(
         "insert into list (account_id, id, title, replies_policy, exclusive, predicate, notified_id)
          values ($1, $2, $3, $4, $5, $6, $7)",
@@ -359,6 +372,21 @@ pub fn all(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Vec<List>, StoreE
         "select id, title, replies_policy, exclusive, predicate, notified_id, feed_readers from list
          where account_id = $1 order by id",
         &[&sql(account)],
+        |row| Ok(from_row(row)),
+    )?;
+    rows.into_iter().collect()
+}
+
+/// The lists with these IDs, in no order.
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<Vec<List>, StoreError> {
+    let rows = tx.query(
+        "select id, title, replies_policy, exclusive, predicate, notified_id, feed_readers from list
+         where account_id = $1 and id {in $2}",
+        &[&sql(account), &Column::i64(ids.iter().copied())],
         |row| Ok(from_row(row)),
     )?;
     rows.into_iter().collect()

@@ -1,17 +1,20 @@
 //! The accounts of lists. Each membership is an object of the library of the list's owner. Must be
 //! written below that account's root.
 
-use driftline_core::social::{MAX_LIST_MEMBERS, Relation};
+use driftline_core::{
+    social::{MAX_LIST_MEMBERS, Relation},
+    sync::ObjectKind,
+};
 use driftline_db::{Column, PendingRows, Row, Tx};
 
-use super::{list, relation};
+use super::{list, object_keys, relation};
 use crate::{
     error::StoreError,
     id_types::{
         AccountId, InstanceId, LocalAccountId, LocalId, SourceKey, account_id, from_sql,
         local_account_id, sql,
     },
-    library::object::{AccountLibrary, ObjectKind},
+    library::object::{self, AccountLibrary},
     posts::timeline::Range,
 };
 
@@ -80,8 +83,15 @@ pub fn add(
     if known.len() + new.len() > MAX_LIST_MEMBERS {
         return Ok(Err(AddRefused::Many));
     }
-    let first =
-        AccountLibrary::load(tx, account)?.add(tx, ObjectKind::ListMember, new.len(), now_ms)?;
+    let Some(list_key) = object::key_by_id(tx, account, sql(list))? else {
+        return Ok(Err(AddRefused::NoList));
+    };
+    let keys = object_keys::for_members(tx, &list_key, &new)?;
+    if object::has_any(tx, account, &keys)? {
+        return Ok(Err(AddRefused::Known));
+    }
+    let mut library = AccountLibrary::load(tx, account)?;
+    let first = library.add(tx, ObjectKind::ListMember, &keys, now_ms)?;
     tx.execute_many_later(
         "insert into list_member (account_id, list_id, member_id, id)
          select $1, $2, r.member_id, r.id from {rows as r(member_id, id)}",
@@ -126,6 +136,32 @@ pub fn remove(
         &[&sql(account), &sql(list), &column()],
     )?;
     Ok(true)
+}
+
+/// Removes the membership with this ID.
+pub(crate) fn remove_object(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    id: i64,
+) -> Result<(), StoreError> {
+    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
+    Ok(tx.execute_later(
+        "delete from list_member where account_id = $1 and id = $2",
+        &[&sql(account), &id],
+    )?)
+}
+
+/// The members of memberships with these IDs, by the IDs.
+pub(crate) fn members_by_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<Vec<(i64, AccountId)>, StoreError> {
+    Ok(tx.query(
+        "select id, member_id from list_member where account_id = $1 and id {in $2}",
+        &[&sql(account), &Column::i64(ids.iter().copied())],
+        |row| Ok((row.i64("id")?, member(row)?)),
+    )?)
 }
 
 /// At most `limit` accounts whose lists contain an account, by their IDs.

@@ -1,14 +1,14 @@
 //! Bookmarks and favourites: marked posts, which are objects of their owner's library. No one else
 //! is notified, including the post's author and server. Must be written below the account's root.
 
-use driftline_core::social::Mark;
+use driftline_core::{social::Mark, sync::ObjectKind};
 use driftline_db::{Column, Row, Tx};
 
-use super::{local_account, parsed};
+use super::{local_account, object_keys, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::{AccountLibrary, ObjectKind},
+    library::object::{self, AccountLibrary},
     posts::timeline::{PostKey, Range},
 };
 
@@ -28,7 +28,8 @@ pub struct MarkedPost {
     pub key: PostKey,
 }
 
-/// Marks a post, unless it already has this mark.
+/// Marks a post, unless it already has this mark. If a copy of the post has it, which the account
+/// does not see any more, the mark moves to this one.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist (any more).
@@ -43,7 +44,13 @@ pub fn set(
     if find(tx, account, mark, key.post)?.is_some() {
         return Ok(());
     }
-    let id = AccountLibrary::load(tx, account)?.add(tx, kind(mark), 1, now_ms)?;
+    let object_key = object_keys::for_post(tx, account, kind(mark), key)?;
+    let of_copy = object::find(tx, account, &object_key)?.filter(|object| !object.is_removed);
+    if let Some(of_copy) = of_copy {
+        delete(tx, account, mark, of_copy.id)?;
+    }
+    let mut library = AccountLibrary::load(tx, account)?;
+    let id = library.add(tx, kind(mark), &[object_key], now_ms)?;
     Ok(tx.execute_later(
         "insert into marked_post (account_id, post_id, mark, id, instance_id)
          values ($1, $2, $3, $4, $5)",
@@ -71,15 +78,30 @@ pub fn remove(
     let Some(id) = find(tx, account, mark, post)? else {
         return Ok(false);
     };
-    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
-    tx.execute_later(
-        "delete from marked_post where account_id = $1 and post_id = $2 and mark = $3",
-        &[&sql(account), &sql(post), &mark.name()],
-    )?;
+    remove_object(tx, account, mark, id)?;
     Ok(true)
 }
 
-fn find(
+/// Removes the mark with this ID.
+pub(crate) fn remove_object(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    id: i64,
+) -> Result<(), StoreError> {
+    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
+    delete(tx, account, mark, id)
+}
+
+fn delete(tx: &mut Tx<'_>, account: LocalAccountId, mark: Mark, id: i64) -> Result<(), StoreError> {
+    Ok(tx.execute_later(
+        "delete from marked_post where account_id = $1 and mark = $2 and id = $3",
+        &[&sql(account), &mark.name(), &id],
+    )?)
+}
+
+/// The ID of a post's mark.
+pub(crate) fn find(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     mark: Mark,
@@ -89,6 +111,21 @@ fn find(
         "select id from marked_post where account_id = $1 and post_id = $2 and mark = $3",
         &[&sql(account), &sql(post), &mark.name()],
         |row| row.i64("id"),
+    )?)
+}
+
+/// The marks with these IDs, in no order.
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<Vec<MarkedPost>, StoreError> {
+    let marks = Column::text(Mark::ALL.iter().map(|mark| mark.name()));
+    Ok(tx.query(
+        "select id, post_id, instance_id from marked_post
+         where account_id = $1 and mark {in $2} and id {in $3}",
+        &[&sql(account), &marks, &Column::i64(ids.iter().copied())],
+        from_row,
     )?)
 }
 

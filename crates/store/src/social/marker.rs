@@ -1,14 +1,17 @@
 //! Read markers: the positions up to which an account has read timelines, as reported by apps. They
 //! are objects of its library. Must be written below the account's root.
 
-use driftline_core::social::MarkedTimeline;
+use driftline_core::{
+    social::MarkedTimeline,
+    sync::{ObjectKey, ObjectKind},
+};
 use driftline_db::{Row, Tx};
 
 use super::{local_account, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::{AccountLibrary, ObjectKind},
+    library::object::AccountLibrary,
 };
 
 /// A read marker.
@@ -79,7 +82,10 @@ pub fn set(
             AccountLibrary::load(tx, account)?.change(tx, id)?;
             id
         }
-        None => AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Marker, 1, now_ms)?,
+        None => {
+            let keys = [ObjectKey::marker(timeline)];
+            AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Marker, &keys, now_ms)?
+        }
     };
     tx.execute_later(
         "insert into marker (account_id, timeline, id, last_read_id, version, updated_at_ms)

@@ -61,6 +61,8 @@ mod social;
 mod source_leases;
 mod sources;
 mod streams;
+mod sync;
+mod sync_sources;
 mod threads;
 mod timelines;
 mod tokens;

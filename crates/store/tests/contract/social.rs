@@ -42,7 +42,7 @@ fn create(store: &Store, new: &NewAccount) -> Result<LocalAccount, AccountTaken>
     })
 }
 
-fn account(store: &Store, text: &str) -> LocalAccountId {
+pub(crate) fn account(store: &Store, text: &str) -> LocalAccountId {
     create(store, &new_account(text)).expect("an account").id
 }
 

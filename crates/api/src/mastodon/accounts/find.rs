@@ -61,7 +61,11 @@ async fn look_up(
 }
 
 /// The account of an `acct`, be it of this server or an author's.
-fn named(tx: &mut Tx<'_>, acct: &str, domain: &str) -> Result<Option<AccountId>, StoreError> {
+pub(crate) fn named(
+    tx: &mut Tx<'_>,
+    acct: &str,
+    domain: &str,
+) -> Result<Option<AccountId>, StoreError> {
     let acct = acct.trim().trim_start_matches('@');
     let name = match acct.split_once('@') {
         Some((name, host)) if host.eq_ignore_ascii_case(domain) => Some(name),

@@ -3,7 +3,7 @@
 pub(super) mod account_entities;
 mod by_id;
 mod copy_relations;
-pub(super) mod find;
+pub(crate) mod find;
 mod ids_query;
 pub(super) mod linked_accounts;
 mod own_account;

@@ -140,6 +140,13 @@ pub struct ChangedAccountState {
     pub changed: bool,
 }
 
+/// Make all replicas of an account's library fetch it as a whole. The reply is the same.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct ResyncAccount {
+    /// Its name.
+    pub name: AccountName,
+}
+
 /// Let an account show its sources to the world, or no more.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SetPublishing {

@@ -10,7 +10,9 @@ use std::collections::HashSet;
 use driftline_core::upstream_id::{Key, UpstreamId};
 use driftline_db::{Column, DbError, PendingRows, Tx};
 
-use crate::mirror::{entry, machine::LockedSource, source::TokenLocation, source_kind::IS_LISTED};
+use crate::mirror::{
+    entry, left_usns, machine::LockedSource, source::TokenLocation, source_kind::IS_LISTED,
+};
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
@@ -152,10 +154,13 @@ pub(crate) fn end(
 ) -> Result<(), DbError> {
     let usns: Vec<i64> = ids.iter().map(|_| source.library.next_usn()).collect();
     tx.execute_many_later(
-        "update entry set usn = r.usn, change_usn = r.usn, gone = true, left_at_ms = $2,
-             absent_at_ms = null, times_left = times_left + 1
-         from {rows as r(id, usn)}
-         where entry.source_id = $1 and entry.instance_id = $3 and entry.id = r.id",
+        &format!(
+            "update entry set usn = r.usn, change_usn = r.usn, gone = true, left_at_ms = $2,
+                 absent_at_ms = null, times_left = times_left + 1, {}
+             from {{rows as r(id, usn)}}
+             where entry.source_id = $1 and entry.instance_id = $3 and entry.id = r.id",
+            left_usns::assignments("true", "entry.visibility")
+        ),
         &[&source.id, &at_ms, &source.instance_id],
         &[
             Column::i64(ids.iter().copied()),

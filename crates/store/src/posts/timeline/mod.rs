@@ -253,6 +253,17 @@ pub fn source_picked(
     read_source(tx, source, range, viewer, Some(picks))
 }
 
+/// The posts that a source's timeline shows a viewer at places of its entries, in their order; `None`
+/// for a place at which it shows none. The entries must be as visible as `source` shows posts.
+pub(crate) fn at_places_of_source(
+    tx: &mut Tx<'_>,
+    source: ReadableSource,
+    viewer: Viewer,
+    places: &[Place],
+) -> Result<Vec<Option<TimelinePost>>, StoreError> {
+    stretch::at_places(tx, places, &Rule::Source(source, viewer))
+}
+
 fn read_source(
     tx: &mut Tx<'_>,
     source: SourceKey,

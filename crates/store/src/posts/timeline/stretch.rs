@@ -108,6 +108,21 @@ pub(super) fn read(
     Ok(Stretch { posts, rest })
 }
 
+/// The posts that a timeline shows at some of its places, in their order; `None` for a place at which
+/// it shows none.
+pub(super) fn at_places(
+    tx: &mut Tx<'_>,
+    places: &[Place],
+    rule: &Rule<'_>,
+) -> Result<Vec<Option<TimelinePost>>, StoreError> {
+    if places.is_empty() {
+        return Ok(Vec::new());
+    }
+    let at_places = AtPlaces::load(tx, places, rule)?;
+    let posts = places.iter().map(|place| at_places.at(place));
+    Ok(posts.collect::<Result<_, _>>()?)
+}
+
 /// The posts at some places of a timeline.
 struct AtPlaces<'r> {
     rule: &'r Rule<'r>,

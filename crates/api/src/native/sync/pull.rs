@@ -1,0 +1,274 @@
+use axum::{Json, extract::rejection::JsonRejection, http::StatusCode};
+use driftline_core::sync::{
+    LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncRequest, SyncedObject,
+};
+use driftline_store::{
+    LocalAccountId, StoreError, Tx,
+    change_feed::{self, FeedSource},
+    nonce,
+    sync::{Chunk, Cursor, CursorError, chunk},
+};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::{
+    ACCOUNT,
+    cursor_seal::CursorSeal,
+    names,
+    source_library::{self, SourceNews, SourceReader},
+};
+use crate::{
+    auth::{LoggedIn, needs, opaque_secret::fill_random},
+    mastodon::view::View,
+    transport::{ApiError, ApiResult, JsonResult, Problem},
+};
+
+/// Returns what a replica lacks of its libraries.
+#[utoipa::path(
+    post, path = "/api/driftline/v1/sync", tag = "sync", request_body = SyncRequest,
+    security(("account" = ["read"])),
+    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, or a library is named twice")),
+)]
+pub(super) async fn pull(
+    caller: LoggedIn<needs::Read>,
+    body: Result<Json<SyncRequest>, JsonRejection>,
+) -> JsonResult<SyncAnswer> {
+    let Json(request) = body.map_err(|refused| match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge("The body is too long"),
+        _ => ApiError::BadParameter(refused.body_text()),
+    })?;
+    let limits = Limits::of_request(&request)?;
+    let mut names: Vec<&str> = request.libraries.iter().map(|of| &*of.library).collect();
+    names.sort_unstable();
+    if names.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(ApiError::Unprocessable(
+            "a request names each library once".to_owned(),
+        ));
+    }
+    let view = View::without_overlays(&caller);
+    let libraries = request.libraries;
+    let read = caller.read(move |tx, account| Answer::read(tx, account, &libraries, &view, limits));
+    let Answer {
+        server,
+        account,
+        seal,
+        libraries,
+    } = read.await?;
+    let news = libraries.into_iter().map(|found| match found {
+        Found::News(news) => Ok(news),
+        Found::Source(found) => {
+            let cursor = seal.seal(&found.cursor, &found.sealed_for)?;
+            Ok(LibraryNews {
+                cursor: Some(cursor),
+                ..found.news
+            })
+        }
+    });
+    Ok(Json(SyncAnswer {
+        server,
+        account,
+        news: news.collect::<ApiResult<_>>()?,
+    }))
+}
+
+/// Libraries of which a replica may hold a copy.
+#[derive(Serialize, ToSchema)]
+pub(super) struct LibraryName {
+    /// The name in requests.
+    library: String,
+    /// The name of the source; absent for the account's own library.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<String>,
+}
+
+/// Returns the libraries that the account may read: its own, and those of sources.
+#[utoipa::path(
+    get, path = "/api/driftline/v1/sync/libraries", tag = "sync",
+    security(("account" = ["read"])),
+    responses((status = 200, body = [LibraryName])),
+)]
+pub(super) async fn libraries(caller: LoggedIn<needs::Read>) -> JsonResult<Vec<LibraryName>> {
+    let viewer = caller.viewer;
+    let sources = caller.read(move |tx, _| change_feed::sources(tx)).await?;
+    let own = LibraryName {
+        library: ACCOUNT.to_owned(),
+        source: None,
+    };
+    let sources = sources
+        .into_iter()
+        .filter(|source| source.shows(viewer).is_some());
+    let sources = sources.map(|source| LibraryName {
+        library: source_library::name(&source),
+        source: Some(source.name),
+    });
+    Ok(Json([own].into_iter().chain(sources).collect()))
+}
+
+/// The limits of an answer that are left.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    pub(super) entries: u32,
+    pub(super) bytes: usize,
+}
+
+impl Limits {
+    fn of_request(request: &SyncRequest) -> Result<Self, ApiError> {
+        let entries = request.max_entries.unwrap_or(500);
+        let bytes = request.max_bytes.unwrap_or(1_000_000);
+        if !(1..=1_000).contains(&entries) {
+            return Err(ApiError::Unprocessable(
+                "max_entries must be 1 to 1000".to_owned(),
+            ));
+        }
+        if !(10_000..=4_000_000).contains(&bytes) {
+            return Err(ApiError::Unprocessable(
+                "max_bytes must be 10000 to 4000000".to_owned(),
+            ));
+        }
+        if request.libraries.len() > MAX_LIBRARIES {
+            return Err(ApiError::Unprocessable(format!(
+                "a request names at most {MAX_LIBRARIES} libraries"
+            )));
+        }
+        Ok(Self {
+            entries,
+            bytes: usize::try_from(bytes).unwrap_or(usize::MAX),
+        })
+    }
+
+    /// Each library may have one object at least, so that all of them proceed.
+    fn spend(&mut self, news: &LibraryNews) {
+        let entries = news.objects.len() + news.gone.len();
+        let entries = u32::try_from(entries).unwrap_or(u32::MAX);
+        let values = news
+            .objects
+            .iter()
+            .map(|object| object.value.to_string().len());
+        self.bytes = self.bytes.saturating_sub(values.sum());
+        self.entries = match self.bytes {
+            0 => 1,
+            _ => self.entries.saturating_sub(entries).max(1),
+        };
+    }
+}
+
+/// The answer before the cursors of sources are sealed.
+struct Answer {
+    server: String,
+    account: String,
+    seal: CursorSeal,
+    libraries: Vec<Found>,
+}
+
+/// The news of a library.
+enum Found {
+    News(LibraryNews),
+    Source(SourceNews),
+}
+
+impl Answer {
+    /// All of it is one snapshot.
+    fn read(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        libraries: &[LibraryRequest],
+        view: &View,
+        mut limits: Limits,
+    ) -> Result<Self, StoreError> {
+        let (server, name) = names(tx, account)?;
+        let seal = CursorSeal::new(&nonce(tx)?);
+        let moves_cursor = is_drawn();
+        let mut sources = None;
+        let mut found = Vec::new();
+        for LibraryRequest { library, cursor } in libraries {
+            if library == ACCOUNT {
+                let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
+                // A cursor that this server never gave is of another history.
+                let Ok::<Option<Cursor>, CursorError>(cursor) = cursor else {
+                    found.push(Found::News(without_objects(
+                        library,
+                        LibraryState::Diverged,
+                    )));
+                    continue;
+                };
+                let part = chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?;
+                if let Some(part) = part {
+                    let is_first = part.state == LibraryState::Full
+                        && cursor.as_ref().is_none_or(|cursor| cursor.below.is_none());
+                    let news = of_chunk(library, part, is_first);
+                    limits.spend(&news);
+                    found.push(Found::News(news));
+                }
+                continue;
+            }
+            let sources: &Vec<FeedSource> = match &mut sources {
+                Some(known) => known,
+                unknown => unknown.insert(change_feed::sources(tx)?),
+            };
+            let source = sources.iter().find(|source| {
+                source_library::name(source) == *library && source.shows(view.viewer).is_some()
+            });
+            let Some(source) = source else {
+                found.push(Found::News(without_objects(library, LibraryState::Gone)));
+                continue;
+            };
+            let reader = SourceReader {
+                view,
+                seal: &seal,
+                moves_cursor,
+            };
+            if let Some(news) = reader.news(tx, source, cursor.as_deref(), limits)? {
+                limits.spend(&news.news);
+                found.push(Found::Source(news));
+            }
+        }
+        Ok(Self {
+            server,
+            account: name,
+            seal,
+            libraries: found,
+        })
+    }
+}
+
+/// True for one of 64 requests.
+fn is_drawn() -> bool {
+    let mut random = [0; 1];
+    fill_random(&mut random).is_ok() && random[0] < 4
+}
+
+fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
+    let cursor = match chunk.state {
+        LibraryState::Diverged | LibraryState::Gone => None,
+        LibraryState::Changes | LibraryState::Full => Some(chunk.cursor.to_string()),
+    };
+    let objects = chunk.objects.into_iter().map(|object| SyncedObject {
+        key: object.key,
+        usn: object.usn,
+        value: object.value.json(),
+    });
+    LibraryNews {
+        library: library.to_owned(),
+        state: chunk.state,
+        cursor,
+        first: is_first,
+        more: chunk.more,
+        objects: objects.collect(),
+        gone: chunk.gone,
+    }
+}
+
+fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
+    LibraryNews {
+        library: library.to_owned(),
+        state,
+        cursor: None,
+        first: false,
+        more: false,
+        objects: Vec::new(),
+        gone: Vec::new(),
+    }
+}
+
+/// The number of libraries that a request names.
+const MAX_LIBRARIES: usize = 200;

@@ -1,0 +1,122 @@
+use axum::{
+    body::Bytes,
+    extract::rejection::BytesRejection,
+    http::{StatusCode, header::CONTENT_TYPE},
+    response::{IntoResponse as _, Response},
+};
+use driftline_core::sync::{ObjectKey, PushAnswer, PushRequest, Usn};
+use driftline_store::sync::{
+    Cursor, CursorError, Start,
+    device::{self, Replay},
+    push as store_changes, start,
+};
+use ring::digest::{SHA256, digest};
+
+use super::{names, resolved::resolve};
+use crate::{
+    auth::{LoggedIn, needs},
+    transport::{ApiError, ApiResult, Problem},
+};
+
+/// Stores the changes of a device. The same push again returns the same answer.
+#[utoipa::path(
+    post, path = "/api/driftline/v1/sync/push", tag = "sync", request_body = PushRequest,
+    security(("account" = ["read", "write"])),
+    responses(
+        (status = 200, body = PushAnswer),
+        (status = 400, body = Problem),
+        (status = 409, body = Problem, description = "The device was restored or cloned: it needs a new ID"),
+        (status = 413, body = Problem),
+        (status = 422, body = Problem, description = "Too many changes, or an invalid device or sequence"),
+    ),
+)]
+pub(super) async fn push(
+    caller: LoggedIn<needs::Write>,
+    body: Result<Bytes, BytesRejection>,
+) -> ApiResult<Response> {
+    // A conflict shows the object's value.
+    caller.check::<needs::Read>()?;
+    let body = body.map_err(|refused| match refused.status() {
+        StatusCode::PAYLOAD_TOO_LARGE => ApiError::TooLarge("A push has at most 1000000 bytes"),
+        _ => ApiError::BadParameter(refused.body_text()),
+    })?;
+    let request: PushRequest =
+        serde_json::from_slice(&body).map_err(|error| ApiError::BadParameter(error.to_string()))?;
+    check(&request)?;
+    let hash = hex(digest(&SHA256, &body).as_ref());
+    let (viewer, now_ms) = (caller.viewer, caller.now_ms());
+    let domain = caller.address.domain().to_owned();
+    let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
+    // A cursor that this server never gave is of another history.
+    let cursor: Option<Cursor> = cursor.map_err(|_: CursorError| ApiError::Conflict("device"))?;
+    let changes = request.changes.clone();
+    // Before the write, which others wait for.
+    let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &domain));
+    let resolved = resolved.await?;
+    let answer = caller.write(move |tx, account| {
+        let PushRequest {
+            device,
+            sequence,
+            previous,
+            changes,
+            ..
+        } = &request;
+        match device::replay(tx, account, device, *sequence, previous, &hash)? {
+            Replay::Answer(answer) => return Ok(Some(answer)),
+            Replay::Refused => return Ok(None),
+            Replay::New => {}
+        }
+        // The device has seen changes that are lost here: it pulls first.
+        let is_other_history =
+            cursor.is_some() && start(tx, account, cursor.as_ref())? == Start::Diverged;
+        if is_other_history {
+            return Ok(None);
+        }
+        let (server, name) = names(tx, account)?;
+        let pushed = store_changes(tx, account, changes, &resolved, now_ms)?;
+        let answer = PushAnswer {
+            server,
+            account: name,
+            before: pushed.before.to_string(),
+            after: pushed.after.to_string(),
+            results: pushed.results,
+        };
+        // Its keys are texts and its numbers finite, so nothing can fail.
+        let answer = serde_json::to_string(&answer).unwrap_or_default();
+        device::record(tx, account, device, *sequence, &hash, &answer, now_ms)?;
+        Ok(Some(answer))
+    });
+    let answer = answer.await?.ok_or(ApiError::Conflict("device"))?;
+    Ok(([(CONTENT_TYPE, "application/json")], answer).into_response())
+}
+
+fn check(request: &PushRequest) -> Result<(), ApiError> {
+    let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+    if request.device.len() != 32 || !request.device.bytes().all(is_digit) {
+        return Err(ApiError::Unprocessable(
+            "device must be 32 hexadecimal digits in lower case".to_owned(),
+        ));
+    }
+    if request.sequence == Usn::NONE {
+        return Err(ApiError::Unprocessable(
+            "the first sequence is 1".to_owned(),
+        ));
+    }
+    if request.changes.len() > MAX_CHANGES {
+        return Err(ApiError::TooLarge("A push has at most 100 changes"));
+    }
+    let mut keys: Vec<&ObjectKey> = request.changes.iter().map(|change| &change.key).collect();
+    keys.sort_unstable();
+    if keys.windows(2).any(|pair| pair[0] == pair[1]) {
+        return Err(ApiError::Unprocessable(
+            "a push changes each object once".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+const MAX_CHANGES: usize = 100;

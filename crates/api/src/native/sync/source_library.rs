@@ -1,0 +1,198 @@
+use driftline_core::sync::{LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn};
+use driftline_store::{
+    StoreError, Tx, Viewer,
+    change_feed::FeedSource,
+    sync::{
+        Cursor, SourceChunk, SourceEntry, SourceLimits, SourceView, Start, source_changes,
+        source_cursor, source_newest, source_start, source_update_count,
+    },
+};
+use serde_json::{Value, json};
+
+use super::{cursor_seal::CursorSeal, pull::Limits};
+use crate::mastodon::{page::Page, view::View};
+
+/// The news of a source's library, with the cursor that is still to be sealed.
+pub(super) struct SourceNews {
+    pub(super) news: LibraryNews,
+    pub(super) cursor: Cursor,
+    /// The view for which the cursor is sealed.
+    pub(super) sealed_for: String,
+}
+
+/// A reader of sources' libraries.
+pub(super) struct SourceReader<'a> {
+    pub(super) view: &'a View,
+    pub(super) seal: &'a CursorSeal,
+    /// True if each library answers with a cursor, whatever is new.
+    pub(super) moves_cursor: bool,
+}
+
+impl SourceReader<'_> {
+    /// The entries and tombstones that a replica with this cursor lacks of a source that the viewer may read; `None` if it lacks
+    /// nothing.
+    pub(super) fn news(
+        &self,
+        tx: &mut Tx<'_>,
+        source: &FeedSource,
+        cursor: Option<&str>,
+        limits: Limits,
+    ) -> Result<Option<SourceNews>, StoreError> {
+        let viewer = self.view.viewer;
+        let view = SourceView {
+            key: source.key,
+            reader: viewer.reader(source.owner),
+        };
+        let sealed_for = label(source, viewer);
+        // A cursor of another view, or of the time before a restore, begins again.
+        let known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
+        let mut start = source_start(tx, source.key, known.as_ref())?;
+        if start == Start::Diverged {
+            // A replica changes nothing in a source, so nothing of it can be lost here.
+            start = source_start(tx, source.key, None)?;
+        }
+        let is_first = known.as_ref().is_none_or(|cursor| cursor.below.is_none());
+        let most = SourceLimits::new(limits.entries);
+        let (state, part, cursor) = match (start, known) {
+            (Start::Full { cursor }, _) => {
+                let below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
+                let chunk = source_newest(tx, view, viewer, cursor.usn, below, most)?;
+                let part = self.part(tx, chunk, limits)?;
+                let below = part.more.then_some(part.end);
+                let cursor = Cursor { below, ..cursor };
+                (LibraryState::Full, part, cursor)
+            }
+            (Start::Changes, Some(known)) => {
+                let chunk = source_changes(tx, view, viewer, known.position(), most)?;
+                let part = self.part(tx, chunk, limits)?;
+                let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
+                // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
+                // them again.
+                if is_empty && !self.moves_cursor {
+                    return Ok(None);
+                }
+                let count = source_update_count(tx, source.key)?;
+                let cursor = Cursor {
+                    after: part.more.then_some(part.end),
+                    ..source_cursor(tx, source.key, count)?
+                };
+                (LibraryState::Changes, part, cursor)
+            }
+            (Start::Current, Some(known)) if self.moves_cursor => {
+                (LibraryState::Changes, Part::default(), known)
+            }
+            _ => return Ok(None),
+        };
+        let news = LibraryNews {
+            library: name(source),
+            state,
+            cursor: None,
+            first: is_first && state == LibraryState::Full,
+            more: part.more,
+            objects: part.objects,
+            gone: part.gone,
+        };
+        Ok(Some(SourceNews {
+            news,
+            cursor,
+            sealed_for,
+        }))
+    }
+
+    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one.
+    fn part(
+        &self,
+        tx: &mut Tx<'_>,
+        chunk: SourceChunk,
+        limits: Limits,
+    ) -> Result<Part, StoreError> {
+        let posts: Vec<_> = chunk
+            .entries
+            .iter()
+            .map(|entry| entry.post.clone())
+            .collect();
+        let mut statuses = Page::entities(tx, &posts, self.view)?;
+        let mut part = Part {
+            objects: Vec::new(),
+            gone: Vec::new(),
+            end: chunk.end,
+            more: chunk.more,
+        };
+        let is_downward = chunk
+            .entries
+            .first()
+            .zip(chunk.entries.last())
+            .is_some_and(|(first, last)| first.usn > last.usn);
+        let mut bytes = 0;
+        for SourceEntry {
+            usn,
+            place,
+            key,
+            post,
+            ..
+        } in chunk.entries
+        {
+            let Some(status) = statuses.remove(&post.id) else {
+                continue;
+            };
+            bytes += key.len() + status.get().len() + ENTRY_BYTES;
+            if bytes > limits.bytes && !part.objects.is_empty() {
+                part.more = true;
+                break;
+            }
+            if bytes <= limits.bytes || part.objects.is_empty() {
+                part.end = usn;
+            }
+            // A post whose name is too long for a key cannot be synced.
+            let Ok(key) = ObjectKey::parse(format!("{KIND}:{key}")) else {
+                continue;
+            };
+            let status: Value = serde_json::from_str(status.get()).unwrap_or_default();
+            part.objects.push(SyncedObject {
+                key,
+                usn: Usn::NONE,
+                value: json!({ "place": place.to_string(), "status": status }),
+            });
+        }
+        if !part.more || bytes <= limits.bytes {
+            part.end = chunk.end;
+        }
+        let is_in_part = |usn: i64| is_downward || usn <= part.end;
+        let gone = chunk.gone.into_iter().filter(|gone| is_in_part(gone.usn));
+        part.gone = gone
+            .filter_map(|gone| {
+                let key = ObjectKey::parse(format!("{KIND}:{}", gone.key)).ok()?;
+                Some(Tombstone {
+                    key,
+                    usn: Usn::NONE,
+                })
+            })
+            .collect();
+        Ok(part)
+    }
+}
+
+/// Part of a source's library.
+#[derive(Default)]
+struct Part {
+    objects: Vec<SyncedObject>,
+    gone: Vec<Tombstone>,
+    end: i64,
+    more: bool,
+}
+
+/// The name of a source's library.
+pub(super) fn name(source: &FeedSource) -> String {
+    format!("source:{}", source.key.id)
+}
+
+/// The view that a cursor is sealed for: another audience shows other entries, so the replica begins again.
+fn label(source: &FeedSource, viewer: Viewer) -> String {
+    let reader = viewer.reader(source.owner);
+    format!("{} {} {reader:?}", name(source), source.audience.name())
+}
+
+/// The kind of the objects of sources. It is not one of an account's library.
+const KIND: &str = "post";
+/// The size of an object without its key and status, in bytes.
+const ENTRY_BYTES: usize = 80;

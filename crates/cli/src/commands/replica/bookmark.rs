@@ -1,0 +1,55 @@
+//! `replica bookmark`: bookmarks a post.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_core::sync::{ObjectKey, ObjectKind};
+use driftline_replica::{Edited, Replica};
+use serde_json::{Value, json};
+
+use crate::{error::CliError, output};
+
+/// Bookmarks a post, or removes its bookmark. The next sync sends it.
+#[derive(Debug, Args)]
+pub struct Bookmark {
+    /// The post's `uri`, such as `https://social.example/users/ann/statuses/1`.
+    uri: String,
+    /// Remove the bookmark.
+    #[arg(long)]
+    remove: bool,
+}
+
+impl Bookmark {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let key = ObjectKey::of_post(ObjectKind::Bookmark, &self.uri);
+        let key = key.map_err(CliError::usage)?;
+        let value = (!self.remove).then(|| json!({}));
+        edit(folder, key, value, json).await
+    }
+}
+
+/// Edits an object, and says what came of it.
+///
+/// # Errors
+/// [`CliError`] as the process ends.
+pub async fn edit(
+    folder: &Path,
+    key: ObjectKey,
+    value: Option<Value>,
+    json: bool,
+) -> Result<(), CliError> {
+    let replica = Replica::open(folder).await?;
+    let edited = replica.edit(key, value).await;
+    replica.close().await;
+    output::reply(json, &edited?, |of: &Edited| {
+        vec![match (of.changed, of.dirty) {
+            (false, _) => "nothing was changed: it is so already".to_owned(),
+            (true, true) => "stored here; the next sync sends it".to_owned(),
+            (true, false) => "stored here; the server has the same".to_owned(),
+        }]
+    })
+}

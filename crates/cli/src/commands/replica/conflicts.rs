@@ -1,0 +1,128 @@
+//! `replica conflicts`: edits that were not merged.
+
+use std::path::Path;
+
+use clap::{Args, Subcommand};
+use driftline_replica::{ConflictRow, Replica, Resolution, Resolved};
+
+use super::show::excerpt;
+use crate::{
+    error::CliError,
+    output,
+    shown::{plain, time},
+};
+
+/// Lists the conflicts, or resolves one.
+///
+/// A conflict keeps the version of this device; the replica has the server's version until the conflict is resolved.
+#[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true)]
+pub struct Conflicts {
+    /// Also those that were resolved, and edits that a merge dropped.
+    #[arg(long)]
+    all: bool,
+    #[command(subcommand)]
+    command: Option<ConflictsCommand>,
+}
+
+/// The commands on one conflict.
+#[derive(Debug, Subcommand)]
+enum ConflictsCommand {
+    /// Resolve a conflict.
+    Resolve(Resolve),
+}
+
+/// Resolves a conflict: the version of this device is sent with the next sync, or dropped.
+#[derive(Debug, Args)]
+struct Resolve {
+    /// The conflict's number, as `conflicts` lists it.
+    id: i64,
+    #[command(flatten)]
+    side: Side,
+}
+
+/// The version that stays.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Side {
+    /// The version of this device.
+    #[arg(long)]
+    mine: bool,
+    /// The server's version.
+    #[arg(long)]
+    theirs: bool,
+}
+
+impl Conflicts {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        match self.command {
+            Some(ConflictsCommand::Resolve(resolve)) => resolve.run(folder, json).await,
+            None => list(folder, self.all, json).await,
+        }
+    }
+}
+
+async fn list(folder: &Path, all: bool, json: bool) -> Result<(), CliError> {
+    let replica = Replica::open(folder).await?;
+    let rows = replica.conflicts(all).await;
+    replica.close().await;
+    let rows = rows?;
+    if rows.is_empty() && !json {
+        return output::line("no conflicts");
+    }
+    for row in &rows {
+        output::reply(json, row, lines)?;
+    }
+    Ok(())
+}
+
+impl Resolve {
+    async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let resolution = match self.side.mine {
+            true => Resolution::Mine,
+            false => Resolution::Theirs,
+        };
+        let replica = Replica::open(folder).await?;
+        let resolved = replica.resolve(self.id, resolution).await;
+        replica.close().await;
+        output::reply(json, &resolved?, |of: &Resolved| {
+            vec![match resolution {
+                Resolution::Mine => format!(
+                    "conflict {}: the next sync sends this device's version of\n{}",
+                    of.id, of.key
+                ),
+                Resolution::Theirs => {
+                    format!(
+                        "conflict {}: the server's version stays of\n{}",
+                        of.id, of.key
+                    )
+                }
+            }]
+        })
+    }
+}
+
+fn lines(of: &ConflictRow) -> Vec<String> {
+    let state = if of.is_resolved { " (resolved)" } else { "" };
+    let mut lines = vec![
+        format!("{}  {}{state}", of.id, time(of.at_ms)),
+        format!("   {}", plain(of.key.as_str())),
+        format!("   reason: {}", of.reason),
+    ];
+    if let Some(detail) = &of.detail {
+        lines.push(format!("   {}", plain(detail)));
+    }
+    for (name, value) in [
+        ("mine", &of.mine),
+        ("theirs", &of.theirs),
+        ("base", &of.base),
+    ] {
+        let shown = value.as_ref().map_or_else(|| "-".to_owned(), excerpt);
+        lines.push(format!("   {name:7} {shown}"));
+    }
+    lines
+}

@@ -1,0 +1,38 @@
+//! `replica find`: posts of subscribed sources by predicates.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::TimelineQuery;
+
+use super::timeline::show;
+use crate::error::CliError;
+
+/// Finds posts of the subscribed sources by a predicate, the newest first, without a network.
+///
+/// The predicates are those of `driftline find`, without counts, is:followed, via:, source:, mentions: and id:; see
+/// docs/predicates.md. All posts are read, one after the other.
+#[derive(Debug, Args)]
+pub struct Find {
+    /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.
+    #[arg(allow_hyphen_values = true)]
+    query: String,
+    /// The largest number of posts.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+impl Find {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let query = TimelineQuery {
+            limit: self.limit,
+            matching: Some(self.query),
+            ..TimelineQuery::default()
+        };
+        show(folder, query, json).await
+    }
+}

@@ -1,0 +1,103 @@
+//! `replica init`: makes a replica.
+
+use std::{
+    fs::File,
+    io::{self, IsTerminal as _},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use driftline_replica::{Client, InitOutcome, Replica, ReplicaError, Retries, ServerUrl, Token};
+use serde::Serialize;
+
+use super::round::random;
+use crate::{error::CliError, hidden_input::ask, output};
+
+/// Makes a replica of the account that a token is of; nothing is copied before the first `sync`.
+///
+/// In a folder that has a replica of the same account, it replaces the token and keeps everything else. The token needs
+/// the scopes read and write; it is kept in a file of its own, for the owner of the folder only.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// The server's address, such as `https://driftline.example`.
+    url: String,
+    /// The file that holds the token; without it the token is read from standard input.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Subscribe to this source, too, as `subscribe` does; may be given several times.
+    #[arg(long = "source", value_name = "NAME")]
+    sources: Vec<String>,
+    /// Send the token over plain http, where others on the way can read it.
+    #[arg(long)]
+    allow_http: bool,
+}
+
+/// The reply of the command.
+#[derive(Serialize)]
+struct Reply {
+    folder: String,
+    server: String,
+    account: String,
+    outcome: InitOutcome,
+}
+
+impl Init {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let server: ServerUrl = self.url.parse()?;
+        if server.is_readable_on_the_way() && !self.allow_http {
+            return Err(ReplicaError::Readable(server.to_string()).into());
+        }
+        let client = Client::new(&server, self.token()?, Retries::few())?;
+        let (replica, outcome) = Replica::init(folder, &client, &mut random).await?;
+        let reply = Reply {
+            folder: folder.display().to_string(),
+            server: server.to_string(),
+            account: replica.binding().account.clone(),
+            outcome,
+        };
+        let subscribed = match self.sources.as_slice() {
+            [] => Ok(Vec::new()),
+            names => replica.subscribe(&client, names, &mut random).await,
+        };
+        replica.close().await;
+        subscribed?;
+        output::reply(json, &reply, lines)
+    }
+
+    fn token(&self) -> Result<Token, CliError> {
+        if let Some(path) = &self.token_file {
+            let file = File::open(path).map_err(|error| {
+                CliError::usage(format!(
+                    "the file {} cannot be read: {error}",
+                    path.display()
+                ))
+            })?;
+            return Ok(Token::read(file)?);
+        }
+        match io::stdin().is_terminal() {
+            true => Ok(Token::from_secret(&ask("Token: ")?)?),
+            false => Ok(Token::read(io::stdin())?),
+        }
+    }
+}
+
+fn lines(of: &Reply) -> Vec<String> {
+    let Reply {
+        folder,
+        server,
+        account,
+        ..
+    } = of;
+    vec![match of.outcome {
+        InitOutcome::Made => format!(
+            "made a replica of account {account} of {server}\nin {folder}; `driftline replica sync` copies its library"
+        ),
+        InitOutcome::TokenRenewed => format!(
+            "the replica of account {account} of {server}\nin {folder} has another token, and kept everything else"
+        ),
+    }]
+}

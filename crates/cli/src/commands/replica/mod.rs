@@ -1,0 +1,119 @@
+//! `replica`: an offline copy of an account's library and of sources on this device.
+
+mod bookmark;
+mod conflicts;
+mod find;
+mod init;
+mod list;
+mod note;
+mod pull;
+mod push;
+mod read;
+mod round;
+mod show;
+mod status;
+mod subscribe;
+mod sync;
+mod timeline;
+mod unsubscribe;
+mod verify;
+mod watch;
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::error::CliError;
+
+/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters and notes; and of
+/// the posts of sources.
+///
+/// Edits are stored here at once, without a network, and sent with the next `sync`. `docs/replica.md` is the guide.
+#[derive(Debug, Args)]
+pub struct Replica {
+    /// The folder of the replica [default: replica in the platform's data folder].
+    #[arg(long = "replica", global = true, value_name = "FOLDER")]
+    folder: Option<PathBuf>,
+    #[command(subcommand)]
+    command: ReplicaCommand,
+}
+
+/// The commands of a replica.
+#[derive(Debug, Subcommand)]
+enum ReplicaCommand {
+    /// Make a replica, or give it another token of the same account.
+    Init(init::Init),
+    /// Subscribe to sources, whose posts are then copied, too.
+    Subscribe(subscribe::Subscribe),
+    /// End the subscription of a source.
+    Unsubscribe(unsubscribe::Unsubscribe),
+    /// Show the posts of the subscribed sources.
+    Timeline(timeline::Timeline),
+    /// Find posts of the subscribed sources by a predicate.
+    Find(find::Find),
+    /// Fetch the changes of the account's library and of the subscribed sources.
+    Pull(pull::Pull),
+    /// Send the changes of this device.
+    Push(push::Push),
+    /// Fetch changes, and send those of this device.
+    Sync(sync::Sync),
+    /// Sync again and again, until it is ended.
+    Watch(watch::Watch),
+    /// Compare the replica with the server's library.
+    Verify(verify::Verify),
+    /// Show how the replica is.
+    Status(status::Status),
+    /// List the conflicts, or resolve one.
+    Conflicts(conflicts::Conflicts),
+    /// Bookmark a post, or remove its bookmark.
+    Bookmark(bookmark::Bookmark),
+    /// Write, show or remove the note on a post.
+    Note(note::Note),
+    /// Set the read marker of a timeline.
+    Read(read::Read),
+    /// Show the lists with their accounts.
+    List(list::List),
+    /// Show the objects of the replica.
+    Show(show::Show),
+}
+
+impl Replica {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, json: bool) -> Result<(), CliError> {
+        let folder = match self.folder {
+            Some(folder) => folder,
+            None => default_folder()?,
+        };
+        let folder = folder.as_path();
+        match self.command {
+            ReplicaCommand::Init(init) => init.run(folder, json).await,
+            ReplicaCommand::Subscribe(subscribe) => subscribe.run(folder, json).await,
+            ReplicaCommand::Unsubscribe(unsubscribe) => unsubscribe.run(folder, json).await,
+            ReplicaCommand::Timeline(timeline) => timeline.run(folder, json).await,
+            ReplicaCommand::Find(find) => find.run(folder, json).await,
+            ReplicaCommand::Pull(pull) => pull.run(folder, json).await,
+            ReplicaCommand::Push(push) => push.run(folder, json).await,
+            ReplicaCommand::Sync(sync) => sync.run(folder, json).await,
+            ReplicaCommand::Watch(watch) => watch.run(folder, json).await,
+            ReplicaCommand::Verify(verify) => verify.run(folder, json).await,
+            ReplicaCommand::Status(status) => status.run(folder, json).await,
+            ReplicaCommand::Conflicts(conflicts) => conflicts.run(folder, json).await,
+            ReplicaCommand::Bookmark(bookmark) => bookmark.run(folder, json).await,
+            ReplicaCommand::Note(note) => note.run(folder, json).await,
+            ReplicaCommand::Read(read) => read.run(folder, json).await,
+            ReplicaCommand::List(list) => list.run(folder, json).await,
+            ReplicaCommand::Show(show) => show.run(folder, json).await,
+        }
+    }
+}
+
+fn default_folder() -> Result<PathBuf, CliError> {
+    let folders = directories::ProjectDirs::from("", "", "driftline");
+    let folder = folders.map(|folders| folders.data_dir().join("replica"));
+    folder.ok_or_else(|| {
+        CliError::usage("this system has no folder for data; name one with --replica")
+    })
+}

@@ -1,0 +1,93 @@
+//! `replica note`: the note on a post.
+
+use std::{
+    fs,
+    io::{self, Read as _},
+    path::{Path, PathBuf},
+};
+
+use clap::Args;
+use driftline_core::sync::{ObjectKey, ObjectKind};
+use driftline_replica::Replica;
+use serde_json::json;
+
+use super::bookmark::edit;
+use crate::{error::CliError, output};
+
+/// Writes, shows or removes the note on a post. The next sync sends it.
+#[derive(Debug, Args)]
+pub struct Note {
+    /// The post's `uri`, such as `https://social.example/users/ann/statuses/1`.
+    uri: String,
+    #[command(flatten)]
+    action: Action,
+}
+
+/// The action on the note.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct Action {
+    /// The text, at most 10,000 characters.
+    #[arg(num_args = 1..)]
+    text: Vec<String>,
+    /// Read the text from this file, or from standard input if it is -.
+    #[arg(long, value_name = "FILE")]
+    file: Option<PathBuf>,
+    /// Remove the note.
+    #[arg(long)]
+    remove: bool,
+    /// Show the note.
+    #[arg(long)]
+    show: bool,
+}
+
+impl Note {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, as_json: bool) -> Result<(), CliError> {
+        let key = ObjectKey::of_post(ObjectKind::Note, &self.uri);
+        let key = key.map_err(CliError::usage)?;
+        if self.action.show {
+            return show(folder, &key, as_json).await;
+        }
+        let value = match self.action.remove {
+            true => None,
+            false => Some(json!({ "text": self.action.text()? })),
+        };
+        edit(folder, key, value, as_json).await
+    }
+}
+
+impl Action {
+    fn text(&self) -> Result<String, CliError> {
+        let Some(path) = &self.file else {
+            return Ok(self.text.join(" "));
+        };
+        let read = match path.as_os_str() == "-" {
+            true => {
+                let mut text = String::new();
+                io::stdin().read_to_string(&mut text).map(|_| text)
+            }
+            false => fs::read_to_string(path),
+        };
+        let text = read.map_err(|error| {
+            CliError::usage(format!("{} cannot be read: {error}", path.display()))
+        })?;
+        Ok(text.trim_end().to_owned())
+    }
+}
+
+async fn show(folder: &Path, key: &ObjectKey, as_json: bool) -> Result<(), CliError> {
+    let replica = Replica::open(folder).await?;
+    let found = replica.object(key).await;
+    replica.close().await;
+    match found? {
+        Some(object) => output::reply(as_json, &object, |of| {
+            let text = of.value["text"].as_str().unwrap_or_default();
+            vec![text.to_owned()]
+        }),
+        None => Err(CliError::failed("there is no note on this post")),
+    }
+}

@@ -1,0 +1,118 @@
+//! One round of syncing: what `pull`, `push`, `sync` and `watch` share.
+
+use std::path::Path;
+
+use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, SyncProgress, SyncReport};
+use driftline_runtime::now_ms;
+
+use crate::{
+    consent::Consent,
+    error::CliError,
+    output,
+    progress::{End, Progress},
+    shown::count,
+};
+
+/// The direction in which changes go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// From the server.
+    Pull,
+    /// To the server.
+    Push,
+    /// From the server, then to it.
+    Both,
+}
+
+/// Runs a command that syncs once, with a few tries of each request.
+///
+/// # Errors
+/// [`CliError`] as the process ends.
+pub async fn command(
+    folder: &Path,
+    direction: Direction,
+    consent: Consent,
+    json: bool,
+) -> Result<(), CliError> {
+    let mut may_remove_many = consent.is_given();
+    loop {
+        match round(folder, direction, Retries::few(), may_remove_many).await {
+            Err(ReplicaError::ManyRemoved {
+                library,
+                removed,
+                all,
+            }) if !may_remove_many => {
+                consent.ask(&format!(
+                    "the server lacks {removed} of the {all} objects of {library}, which are removed here"
+                ))?;
+                may_remove_many = true;
+            }
+            done => return output::reply(json, &done?, lines),
+        }
+    }
+}
+
+/// Opens the replica, syncs once, and closes it.
+///
+/// # Errors
+/// [`ReplicaError`] if the replica cannot be opened or synced.
+pub async fn round(
+    folder: &Path,
+    direction: Direction,
+    retries: Retries,
+    may_remove_many: bool,
+) -> Result<SyncReport, ReplicaError> {
+    let replica = Replica::open(folder).await?;
+    let mut shown = Progress::start(End::Unknown);
+    let mut progress = |of: &SyncProgress| {
+        let done = u64::try_from(of.pulled + of.pushed).unwrap_or(u64::MAX);
+        shown.show(done, "object", || vec![count(of.requests, "request")]);
+    };
+    let mut random = random;
+    let mut context = SyncContext {
+        now_ms: now_ms(),
+        random: &mut random,
+        may_remove_many,
+        progress: &mut progress,
+    };
+    let outcome = match replica.client(retries) {
+        Ok(client) => match direction {
+            Direction::Pull => replica.pull(&client, &mut context).await,
+            Direction::Push => replica.push(&client, &mut context).await,
+            Direction::Both => replica.sync(&client, &mut context).await,
+        },
+        Err(error) => Err(error),
+    };
+    replica.close().await;
+    outcome
+}
+
+/// 128 random bits.
+pub fn random() -> u128 {
+    let half = || u128::from(driftline_runtime::random());
+    (half() << 64) | half()
+}
+
+/// A round in words: a line, and one about conflicts.
+pub fn lines(of: &SyncReport) -> Vec<String> {
+    let objects = |number: usize| count(u64::try_from(number).unwrap_or(u64::MAX), "object");
+    let mut lines = vec![format!(
+        "fetched {}, removed {}, sent {}",
+        objects(of.work.pulled),
+        objects(of.work.removed),
+        objects(of.work.pushed)
+    )];
+    if of.dirty > 0 {
+        lines.push(format!("{} of this device not sent yet", objects(of.dirty)));
+    }
+    if of.open_conflicts > 0 {
+        let conflicts = count(
+            u64::try_from(of.open_conflicts).unwrap_or(u64::MAX),
+            "conflict",
+        );
+        lines.push(format!(
+            "{conflicts} to be resolved; `driftline replica conflicts` lists them"
+        ));
+    }
+    lines
+}

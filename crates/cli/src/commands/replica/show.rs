@@ -1,0 +1,54 @@
+//! `replica show`: the objects of a replica.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::{Replica, ReplicaObject};
+use serde_json::Value;
+
+use crate::{error::CliError, output, shown::plain};
+
+/// Shows the objects of the replica, by their keys. An asterisk marks those with changes that were not sent yet.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter or note.
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+}
+
+impl Show {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let replica = Replica::open(folder).await?;
+        let objects = replica.objects(self.kind.as_deref()).await;
+        replica.close().await;
+        for object in objects? {
+            output::reply(json, &object, lines)?;
+        }
+        Ok(())
+    }
+}
+
+fn lines(of: &ReplicaObject) -> Vec<String> {
+    let mark = if of.dirty { '*' } else { ' ' };
+    let mut lines = vec![format!("{mark} {}", plain(of.key.as_str()))];
+    let shown = excerpt(&of.value);
+    if shown != "{}" {
+        lines.push(format!("    {shown}"));
+    }
+    lines
+}
+
+/// The beginning of a value: the text of a note, or the JSON of others, on one line of at most 64 columns.
+pub fn excerpt(value: &Value) -> String {
+    let text = match value["text"].as_str() {
+        Some(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
+        None => value.to_string(),
+    };
+    console::truncate_str(&plain(&text), MAX_COLUMNS, "…").into_owned()
+}
+
+const MAX_COLUMNS: usize = 64;

@@ -1,0 +1,60 @@
+//! `replica status`: how a replica is.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::{Replica, ReplicaStatus};
+
+use super::subscribe;
+use crate::{
+    error::CliError,
+    output,
+    shown::{count, time},
+};
+
+/// Shows how the replica is: its objects by kind, subscriptions, changes that were not sent yet, conflicts, the last sync.
+#[derive(Debug, Args)]
+pub struct Status {}
+
+impl Status {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let replica = Replica::open(folder).await?;
+        let status = replica.status().await;
+        replica.close().await;
+        output::reply(json, &status?, lines)
+    }
+}
+
+fn lines(of: &ReplicaStatus) -> Vec<String> {
+    let synced = of.synced_at_ms.map_or_else(|| "never".to_owned(), time);
+    let mut lines = vec![
+        format!("server:    {}", of.url),
+        format!("account:   {}", of.account),
+        format!("last sync: {synced}"),
+    ];
+    if !of.is_complete {
+        lines.push("not complete yet: `driftline replica sync` goes on".to_owned());
+    }
+    lines.extend(
+        of.kinds
+            .iter()
+            .map(|kind| format!("{:13} {}", kind.kind, kind.objects)),
+    );
+    lines.extend(of.subscriptions.iter().map(subscribe::line));
+    lines.push(match of.dirty {
+        0 => "no change waits to be sent".to_owned(),
+        dirty => format!("{} not sent yet", count(dirty, "change")),
+    });
+    lines.push(match of.open_conflicts {
+        0 => "no conflicts".to_owned(),
+        open => format!(
+            "{} to be resolved; `driftline replica conflicts` lists them",
+            count(open, "conflict")
+        ),
+    });
+    lines
+}

@@ -1,0 +1,63 @@
+//! `replica subscribe`: subscribes to sources.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::{Replica, ReplicaError, Retries, Subscription};
+
+use super::round::random;
+use crate::{
+    error::CliError,
+    output,
+    shown::{count, plain},
+};
+
+/// Subscribes to sources of the server; each `sync` then copies their posts, the newest first.
+#[derive(Debug, Args)]
+pub struct Subscribe {
+    /// The names of the sources.
+    #[arg(required = true, value_name = "NAME")]
+    names: Vec<String>,
+}
+
+impl Subscribe {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let replica = Replica::open(folder).await?;
+        let subscribed = self.subscribe(&replica).await;
+        replica.close().await;
+        show(&subscribed?, json)
+    }
+
+    async fn subscribe(&self, replica: &Replica) -> Result<Vec<Subscription>, ReplicaError> {
+        let client = replica.client(Retries::few())?;
+        replica.subscribe(&client, &self.names, &mut random).await
+    }
+}
+
+/// Prints subscriptions, each on a line.
+///
+/// # Errors
+/// [`CliError`] if standard output cannot be written.
+pub fn show(subscriptions: &[Subscription], json: bool) -> Result<(), CliError> {
+    let mut subscriptions = subscriptions.iter();
+    subscriptions.try_for_each(|of| output::reply(json, of, |of| vec![line(of)]))
+}
+
+/// A subscription in words.
+pub fn line(of: &Subscription) -> String {
+    let entries = u64::try_from(of.entries).unwrap_or(u64::MAX);
+    let state = match (of.is_gone, of.is_complete) {
+        (true, _) => "; the account may not read it any more",
+        (false, true) => "",
+        (false, false) => ", not complete yet",
+    };
+    format!(
+        "source {}: {}{state}",
+        plain(&of.source),
+        count(entries, "post")
+    )
+}

@@ -1,0 +1,72 @@
+//! `replica timeline`: the posts of subscribed sources.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::{Replica, ReplicaPost, TimelineQuery};
+
+use crate::{
+    error::CliError,
+    output,
+    shown::{PostParts, beginning, plain},
+};
+
+/// Shows the posts of the subscribed sources, the newest first. An asterisk marks those that are bookmarked; a note is
+/// shown below its post.
+#[derive(Debug, Args)]
+pub struct Timeline {
+    /// The source's name; without one the posts of all sources are shown, each once.
+    name: Option<String>,
+    /// The largest number of posts.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+    /// Only posts below this place, which `--json` gives.
+    #[arg(long, value_name = "PLACE", value_parser = clap::value_parser!(i64).range(1..))]
+    before: Option<i64>,
+}
+
+impl Timeline {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let query = TimelineQuery {
+            source: self.name,
+            below: self.before,
+            limit: self.limit,
+            matching: None,
+        };
+        show(folder, query, json).await
+    }
+}
+
+/// Prints posts of the subscribed sources.
+///
+/// # Errors
+/// [`CliError`] as the process ends.
+pub async fn show(folder: &Path, query: TimelineQuery, json: bool) -> Result<(), CliError> {
+    let replica = Replica::open(folder).await?;
+    let posts = replica.timeline(query).await;
+    replica.close().await;
+    let posts = posts?;
+    let mut posts = posts.iter();
+    posts.try_for_each(|post| output::reply(json, post, lines))
+}
+
+fn lines(of: &ReplicaPost) -> Vec<String> {
+    let parts = PostParts {
+        created_at_ms: of.created_at_ms,
+        author: &of.author,
+        address: of.url.as_deref().or(of.uri.as_deref()),
+        text: &of.text,
+    };
+    let [head, text] = parts.lines();
+    let mark = if of.bookmarked { '*' } else { ' ' };
+    let mut lines = vec![format!("{mark} {head}"), text];
+    lines.extend(of.note.as_ref().map(|note| {
+        let note: Vec<&str> = note.split_whitespace().collect();
+        format!("    note: {}", beginning(&plain(&note.join(" "))))
+    }));
+    lines
+}

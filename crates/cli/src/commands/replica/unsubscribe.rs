@@ -1,0 +1,29 @@
+//! `replica unsubscribe`: ends the subscription of a source.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::Replica;
+
+use super::subscribe::show;
+use crate::error::CliError;
+
+/// Ends the subscription of a source, and removes its posts from this device.
+#[derive(Debug, Args)]
+pub struct Unsubscribe {
+    /// The source's name.
+    name: String,
+}
+
+impl Unsubscribe {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let replica = Replica::open(folder).await?;
+        let left = replica.unsubscribe(&self.name).await;
+        replica.close().await;
+        show(&left?, json)
+    }
+}

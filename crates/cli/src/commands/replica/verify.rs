@@ -1,0 +1,69 @@
+//! `replica verify`: compares a replica with its server.
+
+use std::path::Path;
+
+use clap::Args;
+use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, Verified};
+use driftline_runtime::now_ms;
+
+use super::round::random;
+use crate::{consent::Consent, error::CliError, output, shown::count};
+
+/// Fetches changes and compares the replica with the server's library by a digest. Ends with status 3 if they differ.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// If they differ, fetch the whole library again. Changes of this device stay.
+    #[arg(long)]
+    repair: bool,
+    #[command(flatten)]
+    consent: Consent,
+}
+
+impl Verify {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+        let replica = Replica::open(folder).await?;
+        let verified = self.verify(&replica).await;
+        replica.close().await;
+        let verified = verified?;
+        output::reply(json, &verified, lines)?;
+        match verified.is_equal {
+            true => Ok(()),
+            false => Err(CliError::Unsettled(
+                "the replica differs from the server; `driftline replica verify --repair` fetches all again"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    async fn verify(&self, replica: &Replica) -> Result<Verified, ReplicaError> {
+        let client = replica.client(Retries::few())?;
+        let mut random = random;
+        let mut context = SyncContext {
+            now_ms: now_ms(),
+            random: &mut random,
+            may_remove_many: self.consent.is_given(),
+            progress: &mut |_| {},
+        };
+        let verified = replica.verify(&client, &mut context).await?;
+        if verified.is_equal || !self.repair {
+            return Ok(verified);
+        }
+        replica.begin_again().await?;
+        replica.verify(&client, &mut context).await
+    }
+}
+
+fn lines(of: &Verified) -> Vec<String> {
+    vec![match of.is_equal {
+        true => format!("equal: {}", count(of.here, "object")),
+        false => format!(
+            "different: {} here, {} on the server",
+            count(of.here, "object"),
+            of.there
+        ),
+    }]
+}

@@ -1,0 +1,412 @@
+//! `replica`: two devices of one account and its server converge, whatever is killed in between.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::TcpListener,
+};
+
+use driftline_sim::{
+    Growth, SpanMs, WorldConfig,
+    http::{Clock, ServerConfig, SimServer},
+};
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+use support::{DataDir, Ended, Running, browser::client, lines, quiet::quiet, wait_for};
+
+const PASSPHRASE: &str = "correct horse battery";
+
+/// A server with an account and some posts.
+struct Scene {
+    data_dir: DataDir,
+    address: String,
+    server: Option<Running>,
+    client: Client,
+    token: String,
+    /// The posts' `uri`s and IDs, newest first.
+    posts: Vec<(String, String)>,
+}
+
+impl Scene {
+    async fn begin() -> Self {
+        let sim = quiet(1.0, 1).await;
+        Self::with_upstream(&sim, "").await
+    }
+
+    /// With the posts of this upstream, and more in the configuration.
+    async fn with_upstream(sim: &SimServer, config: &str) -> Self {
+        let data_dir = DataDir::new();
+        let config = format!("[upstream]\nallow_private = true\n{config}");
+        data_dir.file("driftline.toml", &config);
+        data_dir.mirror(&sim.url(), "sim");
+        data_dir.account("ann", PASSPHRASE);
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        let mut scene = Self {
+            data_dir,
+            address: format!("127.0.0.1:{port}"),
+            server: None,
+            client: client(),
+            token: String::new(),
+            posts: Vec::new(),
+        };
+        scene.start();
+        scene.log_in("ann").await;
+        let posts = scene.get("/api/v1/timelines/public?limit=10").await;
+        let of = |post: &Value, name: &str| post[name].as_str().unwrap().to_owned();
+        let posts = posts.as_array().unwrap().iter();
+        scene.posts = posts
+            .map(|post| (of(post, "uri"), of(post, "id")))
+            .collect();
+        assert!(scene.posts.len() >= 4);
+        scene
+    }
+
+    fn base(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn start(&mut self) {
+        let serve = ["--json", "serve", "--listen", &self.address];
+        let mut server = self.data_dir.start(&serve);
+        assert!(server.line().contains(&self.address));
+        self.server = Some(server);
+    }
+
+    /// Ends the server as a power cut does.
+    fn kill(&mut self) {
+        self.server.take().unwrap().kill();
+    }
+
+    /// Gets a token by the password grant, into the file `token`.
+    async fn log_in(&mut self, name: &str) {
+        let scopes = "read write";
+        let oob = "urn:ietf:wg:oauth:2.0:oob";
+        let app = json!({ "client_name": "replica", "redirect_uris": oob, "scopes": scopes });
+        let app = self.post("/api/v1/apps", &app).await;
+        let grant = json!({
+            "grant_type": "password", "username": name, "password": PASSPHRASE, "scope": scopes,
+            "client_id": app["client_id"], "client_secret": app["client_secret"],
+        });
+        let token = self.post("/oauth/token", &grant).await;
+        self.token = token["access_token"].as_str().unwrap().to_owned();
+        self.data_dir.file("token", &format!("{}\n", self.token));
+    }
+
+    async fn get(&self, path: &str) -> Value {
+        let request = self.client.get(format!("{}{path}", self.base()));
+        self.answered(request).await
+    }
+
+    async fn post(&self, path: &str, body: &Value) -> Value {
+        let request = self.client.post(format!("{}{path}", self.base()));
+        let request = request.header("content-type", "application/json");
+        self.answered(request.body(body.to_string())).await
+    }
+
+    async fn answered(&self, request: RequestBuilder) -> Value {
+        let request = match self.token.is_empty() {
+            true => request,
+            false => request.bearer_auth(&self.token),
+        };
+        let answer = request.send().await.unwrap();
+        let (status, text) = (answer.status(), answer.text().await.unwrap());
+        assert_eq!(status.as_u16(), 200, "{text}");
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// The `uri`s of the account's bookmarks on the server, sorted.
+    async fn bookmarks(&self) -> Vec<String> {
+        let page = self.get("/api/v1/bookmarks").await;
+        let posts = page.as_array().unwrap().iter();
+        let mut uris: Vec<String> = posts
+            .map(|post| post["uri"].as_str().unwrap().to_owned())
+            .collect();
+        uris.sort();
+        uris
+    }
+
+    fn uri(&self, post: usize) -> &str {
+        &self.posts[post].0
+    }
+
+    /// Runs a command on a replica.
+    fn run(&self, replica: &str, arguments: &[&str]) -> Ended {
+        let mut all = vec!["--json", "replica", "--replica", replica];
+        all.extend(arguments);
+        let ended = self.data_dir.run(&all);
+        for output in [&ended.stdout, &ended.stderr] {
+            assert!(!output.contains(&self.token), "{output}");
+        }
+        ended
+    }
+
+    /// The lines of JSON of a command on a replica, which must succeed.
+    fn replica(&self, replica: &str, arguments: &[&str]) -> Vec<Value> {
+        let ended = self.run(replica, arguments);
+        assert_eq!(ended.status, 0, "{arguments:?}: {ended:?}");
+        lines(&ended.stdout)
+    }
+
+    fn init(&self, replica: &str) {
+        let made = self.replica(replica, &["init", &self.base(), "--token-file", "token"]);
+        assert_eq!(made[0]["outcome"], "made", "{made:?}");
+    }
+
+    /// The objects of a replica: the texts of notes, and nothing of the others, by their keys.
+    fn objects(&self, replica: &str) -> BTreeMap<String, Value> {
+        let objects = self.replica(replica, &["show"]).into_iter();
+        objects
+            .map(|object| {
+                let key = object["key"].as_str().unwrap().to_owned();
+                (key, object["value"]["text"].clone())
+            })
+            .collect()
+    }
+
+    fn note(&self, replica: &str, post: usize, text: &str) {
+        let file = self.data_dir.file("text", text);
+        let changed = self.replica(replica, &["note", self.uri(post), "--file", &file]);
+        assert_eq!(changed[0]["changed"], true, "{changed:?}");
+    }
+
+    /// The posts of the source that a replica finds, by each query.
+    fn found_offline(&self, replica: &str) -> [BTreeSet<String>; 4] {
+        QUERIES.map(|query| uris(&self.replica(replica, &["find", query, "--limit", "10000"])))
+    }
+
+    /// The posts of the source that the server finds, by each query. The replica has been synced to that state.
+    fn found_on_server(&self, replica: &str) -> [BTreeSet<String>; 4] {
+        let mut found = QUERIES.map(|_| BTreeSet::new());
+        wait_for("no post is deleted meanwhile", || {
+            self.replica(replica, &["sync"]);
+            found = QUERIES.map(|query| {
+                let find = ["--json", "find", query, "--source", "sim", "--all"];
+                let ended = self.data_dir.run(&find);
+                assert_eq!(ended.status, 0, "{query}: {ended:?}");
+                uris(&lines(&ended.stdout))
+            });
+            self.replica(replica, &["sync"])[0]["removed"] == 0
+        });
+        found
+    }
+
+    fn note_of(&self, replica: &str, post: usize) -> String {
+        let shown = self.replica(replica, &["note", self.uri(post), "--show"]);
+        shown[0]["value"]["text"].as_str().unwrap().to_owned()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_replicas_and_their_server_converge() {
+    let mut scene = Scene::begin().await;
+    for post in [0, 1] {
+        let path = format!("/api/v1/statuses/{}/bookmark", scene.posts[post].1);
+        scene.post(&path, &json!({})).await;
+    }
+    scene.init("one");
+    scene.replica("one", &["sync"]);
+    let bookmark = |post: usize| format!("bookmark:{}", scene.posts[post].0);
+    let keys = scene.objects("one").into_keys();
+    assert_eq!(keys.collect::<Vec<_>>(), sorted([bookmark(0), bookmark(1)]));
+
+    // Without a network.
+    scene.kill();
+    scene.note("one", 0, "first\nsecond\nthird\nfourth\n");
+    scene.replica("one", &["bookmark", scene.uri(1), "--remove"]);
+    scene.replica("one", &["bookmark", scene.uri(2)]);
+    let again = scene.replica("one", &["bookmark", scene.uri(2)]);
+    assert_eq!(again[0]["changed"], false, "{again:?}");
+    let failed = scene.run("one", &["sync"]);
+    assert_eq!(failed.status, 1, "{failed:?}");
+    assert!(failed.stderr.contains("cannot be reached"), "{failed:?}");
+    assert_eq!(scene.replica("one", &["status"])[0]["dirty"], 3);
+
+    scene.start();
+    let sent = scene.replica("one", &["sync"]);
+    assert_eq!(
+        (&sent[0]["pushed"], &sent[0]["dirty"]),
+        (&json!(3), &json!(0))
+    );
+    let expected = sorted([0, 2].map(|post| scene.uri(post).to_owned()));
+    assert_eq!(scene.bookmarks().await, expected);
+    scene.init("two");
+    scene.replica("two", &["sync"]);
+    assert_eq!(scene.objects("two"), scene.objects("one"));
+
+    // Changes of different lines are both kept.
+    scene.note("one", 0, "first of one\nsecond\nthird\nfourth\n");
+    scene.note("two", 0, "first\nsecond\nthird\nfourth of two\n");
+    scene.replica("one", &["sync"]);
+    scene.kill();
+    scene.start();
+    scene.replica("two", &["sync"]);
+    scene.replica("one", &["sync"]);
+    let merged = "first of one\nsecond\nthird\nfourth of two";
+    assert_eq!(scene.note_of("one", 0).trim_end(), merged);
+    assert_eq!(scene.note_of("two", 0).trim_end(), merged);
+
+    // Changes of one line are a conflict.
+    scene.note("one", 0, "of one");
+    scene.note("two", 0, "of two");
+    scene.replica("one", &["sync"]);
+    scene.kill();
+    scene.start();
+    let synced = scene.replica("two", &["sync"]);
+    assert_eq!(synced[0]["open_conflicts"], 1, "{synced:?}");
+    assert_eq!(scene.note_of("two", 0), "of one");
+    let conflicts = scene.replica("two", &["conflicts"]);
+    assert_eq!(conflicts.len(), 1, "{conflicts:?}");
+    assert_eq!(conflicts[0]["mine"]["text"], "of two");
+    let id = conflicts[0]["id"].to_string();
+    let undecided = scene.run("two", &["conflicts", "resolve", &id]);
+    assert_eq!(undecided.status, 2, "{undecided:?}");
+    scene.replica("two", &["conflicts", "resolve", &id, "--mine"]);
+    scene.replica("two", &["sync"]);
+    scene.replica("one", &["sync"]);
+    assert_eq!(scene.note_of("one", 0), "of two");
+    assert_eq!(scene.objects("one"), scene.objects("two"));
+    for replica in ["one", "two"] {
+        let status = &scene.replica(replica, &["status"])[0];
+        assert_eq!(status["dirty"], 0, "{status}");
+        assert_eq!(status["open_conflicts"], 0, "{status}");
+        let resolved = scene.run(replica, &["conflicts", "resolve", &id, "--mine"]);
+        assert_eq!(resolved.status, 2, "{resolved:?}");
+    }
+    assert_eq!(scene.bookmarks().await, expected);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_is_of_one_account() {
+    let mut scene = Scene::begin().await;
+    let missing = scene.run("one", &["status"]);
+    assert_eq!(missing.status, 10, "{missing:?}");
+    assert!(missing.stderr.contains("replica init URL"), "{missing:?}");
+    scene.init("one");
+    scene.replica("one", &["sync"]);
+    scene.replica("one", &["bookmark", scene.uri(3)]);
+    let base = scene.base();
+    let again = ["init", &base, "--token-file", "token"];
+    let renewed = scene.replica("one", &again);
+    assert_eq!(renewed[0]["outcome"], "token_renewed", "{renewed:?}");
+
+    scene.data_dir.account("ben", PASSPHRASE);
+    scene.token.clear();
+    scene.log_in("ben").await;
+    let other = scene.run("one", &again);
+    assert_eq!(other.status, 2, "{other:?}");
+    assert!(other.stderr.contains("Nothing was pushed"), "{other:?}");
+    assert!(scene.bookmarks().await.is_empty());
+
+    scene.data_dir.file("token", "no-token");
+    let unknown = scene.run("one", &again);
+    assert_eq!(unknown.status, 1, "{unknown:?}");
+    assert!(
+        unknown.stderr.contains("does not accept the token"),
+        "{unknown:?}"
+    );
+    assert!(!unknown.stderr.contains("no-token"), "{unknown:?}");
+    // The first token is still there.
+    let sent = scene.replica("one", &["sync"]);
+    assert_eq!(sent[0]["pushed"], 1, "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_replica_reads_a_source_without_its_server() {
+    let sim = fading().await;
+    let mut scene = Scene::with_upstream(&sim, REFRESH).await;
+    scene.init("one");
+    let unknown = scene.run("one", &["subscribe", "nowhere"]);
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("it has sim"), "{unknown:?}");
+    let subscribed = scene.replica("one", &["subscribe", "sim"]);
+    assert_eq!(subscribed[0]["source"], "sim", "{subscribed:?}");
+    let found = scene.found_on_server("one");
+    assert!(found.iter().all(|posts| posts.len() > 5), "{found:?}");
+
+    // Without a network.
+    scene.kill();
+    let before = scene.found_offline("one");
+    assert_eq!(before, found);
+    let counted = scene.run("one", &["find", "favourites:>1"]);
+    assert_eq!(counted.status, 2, "{counted:?}");
+    let newest = scene.replica("one", &["timeline", "sim", "--limit", "3"]);
+    let place = newest[2]["place"].as_str().unwrap();
+    let next = scene.replica("one", &["timeline", "--before", place, "--limit", "3"]);
+    let both = scene.replica("one", &["timeline", "--limit", "6"]);
+    assert_eq!([newest, next].concat(), both);
+    let uri = both[1]["uri"].as_str().unwrap();
+    scene.replica("one", &["bookmark", uri]);
+    scene.replica("one", &["note", uri, "to", "read"]);
+    let marked = &scene.replica("one", &["timeline", "--limit", "2"])[1];
+    assert_eq!(
+        (&marked["bookmarked"], &marked["note"]),
+        (&json!(true), &json!("to read"))
+    );
+    let words = ["replica", "--replica", "one", "timeline", "--limit", "2"];
+    let words = scene.data_dir.run(&words).stdout;
+    assert!(words.contains("\n* "), "{words}");
+    assert!(words.ends_with("note: to read\n"), "{words}");
+
+    // A post that its author deletes goes with the next sync.
+    scene.start();
+    wait_for("a deleted post is gone", || {
+        scene.replica("one", &["sync"]);
+        !before[0].is_subset(&scene.found_offline("one")[0])
+    });
+    let found = scene.found_on_server("one");
+    let after = scene.found_offline("one");
+    assert_eq!(after, found);
+    assert!(after[0].is_subset(&before[0]), "{after:?}");
+    let status = &scene.replica("one", &["status"])[0];
+    let subscription = &status["subscriptions"][0];
+    assert_eq!(subscription["entries"], after[0].len(), "{status}");
+    assert_eq!(subscription["is_complete"], true, "{status}");
+    assert!(scene.replica("one", &["unsubscribe", "sim"]).is_empty());
+    assert!(scene.replica("one", &["timeline"]).is_empty());
+}
+
+/// Looks posts up each second.
+const REFRESH: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"1s\"\n";
+/// The first finds all posts.
+const QUERIES: [&str; 4] = [
+    "{}",
+    "reef OR kelp",
+    "drifter -reef",
+    "lang:en before:2099-01-01",
+];
+
+/// A timeline that has fallen silent, whose posts are deleted one after the other from soon on.
+async fn fading() -> SimServer {
+    let config = ServerConfig {
+        world: WorldConfig {
+            publish_for_ms: Some(24_000),
+            deleted_share: 0.4,
+            deleted_after_ms: SpanMs::new(60_000, 61_000),
+            growth: Some(Growth {
+                half_life_ms: 30_000,
+                ..Growth::default()
+            }),
+            ..WorldConfig::punctual(5.0)
+        },
+        history_ms: 25_000,
+        ..ServerConfig::default()
+    };
+    SimServer::start(config, 7, Clock::Real).await.unwrap()
+}
+
+fn uris(posts: &[Value]) -> BTreeSet<String> {
+    let uris = posts.iter().map(|post| post["uri"].as_str().unwrap());
+    uris.map(str::to_owned).collect()
+}
+
+fn sorted<const N: usize>(texts: [String; N]) -> Vec<String> {
+    let mut texts = Vec::from(texts);
+    texts.sort();
+    texts
+}

@@ -1,0 +1,223 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::social::MarkedTimeline;
+
+named_enum! {
+    /// The kinds of objects of an account's library. The name of an object's kind begins its key.
+    pub enum ObjectKind: "kebab-case" {
+        /// A bookmarked post.
+        Bookmark,
+        /// A favourite post.
+        Favourite,
+        /// A list of accounts, or a saved predicate.
+        List,
+        /// An account of a list.
+        ListMember,
+        /// A read marker of a timeline.
+        Marker,
+        /// A filter with its keywords and posts.
+        Filter,
+        /// A note on a post.
+        Note,
+    }
+}
+
+/// The key of an object: the name of its kind, a colon, and what names it among those of the kind. It never changes. The
+/// device that creates the object makes it, so a repeated creation is the same object.
+///
+/// Keys of kinds that this version does not know are valid: a replica stores them as they are.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct ObjectKey(String);
+
+/// The reason why a text is not a key.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    /// It has no kind.
+    #[error("{0:?} is no key; expected KIND:NAME, such as marker:home")]
+    NoKind(String),
+    /// It is too long.
+    #[error("a key has at most {MAX_KEY_BYTES} bytes")]
+    TooLong,
+    /// It has a control character.
+    #[error("a key has no control characters")]
+    Control,
+    /// The name is not of its kind.
+    #[error("{key:?} is no key: {expected}")]
+    Name {
+        /// The text.
+        key: String,
+        /// The form that was expected after the kind.
+        expected: &'static str,
+    },
+}
+
+impl ObjectKey {
+    /// Parses a key.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the text is not `KIND:NAME`, is too long, or has a name that its kind does not allow.
+    pub fn parse(text: impl Into<String>) -> Result<Self, KeyError> {
+        let text = text.into();
+        if text.len() > MAX_KEY_BYTES {
+            return Err(KeyError::TooLong);
+        }
+        if text.chars().any(char::is_control) {
+            return Err(KeyError::Control);
+        }
+        let parts = text.split_once(':').filter(|(kind, name)| {
+            let is_kind = kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
+            !kind.is_empty() && is_kind && !name.is_empty()
+        });
+        let Some((kind, name)) = parts else {
+            return Err(KeyError::NoKind(text));
+        };
+        let expected = kind.parse().ok().and_then(|kind| refusal(kind, name));
+        match expected {
+            Some(expected) => Err(KeyError::Name {
+                key: text,
+                expected,
+            }),
+            None => Ok(Self(text)),
+        }
+    }
+
+    /// The key of a bookmark, favourite or note of a post. `post` is the post's URI.
+    ///
+    /// # Errors
+    /// [`KeyError`] if the URI is empty, too long, or has a control character.
+    pub fn of_post(kind: ObjectKind, post: &str) -> Result<Self, KeyError> {
+        Self::parse(format!("{}:{post}", kind.name()))
+    }
+
+    /// The key of a list or filter with 128 random bits.
+    pub fn random(kind: ObjectKind, bits: u128) -> Self {
+        Self(format!("{}:{bits:032x}", kind.name()))
+    }
+
+    /// The key of a timeline's read marker.
+    pub fn marker(timeline: MarkedTimeline) -> Self {
+        Self(format!("{}:{}", ObjectKind::Marker.name(), timeline.name()))
+    }
+
+    /// The key of an account in a list. `acct` has a host.
+    ///
+    /// # Errors
+    /// [`KeyError`] if `list` is not the key of a list, or `acct` has no host.
+    pub fn member(list: &Self, acct: &str) -> Result<Self, KeyError> {
+        let kind = ObjectKind::ListMember.name();
+        Self::parse(format!("{kind}:{}:{acct}", list.name()))
+    }
+
+    /// The kind; `None` if this version does not know it.
+    pub fn kind(&self) -> Option<ObjectKind> {
+        self.0.split_once(':')?.0.parse().ok()
+    }
+
+    /// The key without its kind.
+    pub fn name(&self) -> &str {
+        self.0.split_once(':').map_or("", |(_, name)| name)
+    }
+
+    /// The key of the list and the `acct`, for the key of an account in a list.
+    pub fn list_and_acct(&self) -> Option<(Self, &str)> {
+        if self.kind() != Some(ObjectKind::ListMember) {
+            return None;
+        }
+        let (list, acct) = self.name().split_once(':')?;
+        let list = Self(format!("{}:{list}", ObjectKind::List.name()));
+        Some((list, acct))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The form of names of a kind, if this one is not valid.
+fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
+    let is_valid = match kind {
+        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,
+        ObjectKind::List | ObjectKind::Filter => is_random(name),
+        ObjectKind::Marker => name.parse::<MarkedTimeline>().is_ok(),
+        ObjectKind::ListMember => name.split_once(':').is_some_and(|(list, acct)| {
+            let parts = acct.split_once('@');
+            is_random(list)
+                && parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
+        }),
+    };
+    let expected = match kind {
+        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => "expected a post's URI",
+        ObjectKind::List | ObjectKind::Filter => "expected 32 hexadecimal digits in lower case",
+        ObjectKind::Marker => "expected home or notifications",
+        ObjectKind::ListMember => "expected a list's 32 digits, a colon, and USER@HOST",
+    };
+    (!is_valid).then_some(expected)
+}
+
+fn is_random(name: &str) -> bool {
+    let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
+    name.len() == 32 && name.bytes().all(is_digit)
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<ObjectKey> for String {
+    fn from(key: ObjectKey) -> Self {
+        key.0
+    }
+}
+
+impl TryFrom<String> for ObjectKey {
+    type Error = KeyError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        Self::parse(text)
+    }
+}
+
+/// The largest length of a key: PostgreSQL has no longer ones in an index.
+const MAX_KEY_BYTES: usize = 2_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_have_a_kind_and_a_name_of_it() {
+        let list = ObjectKey::random(ObjectKind::List, 12);
+        let member = ObjectKey::member(&list, "ann@a.example").expect("a key");
+        let same = ObjectKey::parse(member.as_str()).expect("a key");
+        assert_eq!(same.list_and_acct(), Some((list.clone(), "ann@a.example")));
+        assert_eq!(list.list_and_acct(), None);
+        let bookmark = ObjectKey::of_post(ObjectKind::Bookmark, "https://a.example/1");
+        let bookmark = bookmark.expect("a key");
+        assert_eq!(bookmark.kind(), Some(ObjectKind::Bookmark));
+        assert_eq!(bookmark.name(), "https://a.example/1");
+        let later = ObjectKey::parse("draft:1").expect("a key of a later version");
+        assert_eq!(later.kind(), None);
+        let long = format!("note:{}", "a".repeat(2_000));
+        for wrong in [
+            "",
+            "marker",
+            "marker:",
+            ":home",
+            "Marker:home",
+            "marker:public",
+            "list:12",
+            "list:0000000000000000000000000000000G",
+            "list-member:00000000000000000000000000000001:ann",
+            "note:a\0",
+            &long,
+        ] {
+            assert!(ObjectKey::parse(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,25 @@
+use serde::{Deserialize, Serialize};
+
+use super::SweepMode;
+
+/// The progress of a replica of a library. It is stored in one transaction with the objects that came.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryProgress {
+    /// The server's cursor. `None` begins a full sync.
+    pub cursor: Option<String>,
+    /// The number of the last full sync, from 1; 0 before the first.
+    pub full_sync: u64,
+    /// While a full sync is not complete, what its end does.
+    pub paging: Option<SweepMode>,
+    /// The cursor after a push whose results the replica has, while `cursor` has not reached them.
+    pub ahead: Option<String>,
+}
+
+/// The server and account to which a replica belongs. The first answer sets it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Binding {
+    /// The identity of the server's store.
+    pub server: String,
+    /// The ID of the account.
+    pub account: String,
+}

@@ -1,0 +1,362 @@
+use std::collections::{HashMap, VecDeque};
+
+use super::{
+    Binding, LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncStop, SyncedObject,
+    Tombstone, session::MAX_CHUNKS,
+};
+
+/// One synchronization of the libraries of sources: it says which libraries to request next, and takes the answers. The
+/// caller makes the requests and stores the results.
+///
+/// Each library is requested until it has no more news. After a failed request, or if an intake cannot be stored, the
+/// caller drops the session; the next one goes on at the cursors that were stored.
+#[derive(Clone, Debug)]
+pub struct SourceSession {
+    binding: Binding,
+    /// The libraries that may have news, in the order of the requests.
+    waiting: VecDeque<SourceProgress>,
+    answers: u32,
+}
+
+/// The progress of a replica of a source's library. It is stored in one transaction with the objects that came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceProgress {
+    /// The library: `source:ID`.
+    pub library: String,
+    /// The server's cursor. `None` begins a full sync.
+    pub cursor: Option<String>,
+    /// The number of the last full sync, from 1; 0 before the first.
+    pub full_sync: u64,
+    /// False before the first full sync is complete, and during another one.
+    pub is_complete: bool,
+}
+
+/// The changes that the caller stores of an answer for one library, in one transaction and in the order of the fields.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SourceIntake {
+    /// True if the account may not read the library any more: all its objects are removed.
+    pub is_gone: bool,
+    /// The tombstones. They come before the objects, since an object is there at the end of the chunk.
+    pub gone: Vec<Tombstone>,
+    /// The objects, each noted with the number `progress.full_sync`. Of several with one key the last one counts.
+    pub objects: Vec<SyncedObject>,
+    /// True if the objects with another number than `progress.full_sync` are then removed.
+    pub sweeps: bool,
+    /// The new progress.
+    pub progress: SourceProgress,
+    /// True if the library is not requested again in this synchronization.
+    pub is_last: bool,
+}
+
+impl SourceSession {
+    /// A synchronization of these libraries, of a replica with this binding.
+    pub fn new(binding: Binding, libraries: Vec<SourceProgress>) -> Self {
+        Self {
+            binding,
+            waiting: libraries.into(),
+            answers: 0,
+        }
+    }
+
+    /// The libraries of the next request, at most 199; none if the synchronization is complete. They stay the
+    /// same until an answer was taken.
+    pub fn next(&self) -> Vec<LibraryRequest> {
+        let requested = self.waiting.iter().take(MAX_REQUESTED);
+        requested
+            .map(|progress| LibraryRequest {
+                library: progress.library.clone(),
+                cursor: progress.cursor.clone(),
+            })
+            .collect()
+    }
+
+    /// Takes the answer to a request for the libraries of [`SourceSession::next`]. Other libraries in it are ignored.
+    ///
+    /// # Errors
+    /// [`SyncStop`] if the answer is of another server or account, is not valid, or does not come nearer to an end. The
+    /// caller stores nothing of it.
+    pub fn pulled(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntake>, SyncStop> {
+        self.binding.check(&answer.server, &answer.account)?;
+        self.answers += 1;
+        if self.answers > MAX_CHUNKS {
+            return Err(SyncStop::TooManyChunks);
+        }
+        let mut all_news: HashMap<String, LibraryNews> = HashMap::new();
+        for news in answer.news {
+            all_news.entry(news.library.clone()).or_insert(news);
+        }
+        let mut intakes = Vec::new();
+        let mut requested = self.waiting.clone();
+        let mut rest = requested.split_off(requested.len().min(MAX_REQUESTED));
+        for progress in requested {
+            match all_news.remove(&progress.library) {
+                Some(news) => intakes.push(progress.take_news(news)?),
+                None if progress.is_complete => {}
+                None => {
+                    return Err(SyncStop::InvalidAnswer(
+                        "a full sync ended without a last chunk",
+                    ));
+                }
+            }
+        }
+        let unfinished = intakes.iter().filter(|intake| !intake.is_last);
+        rest.extend(unfinished.map(|intake| intake.progress.clone()));
+        // The first library of a request gets most of the answer, so another one is the first of the next.
+        if !rest.is_empty() {
+            rest.rotate_left(1);
+        }
+        self.waiting = rest;
+        Ok(intakes)
+    }
+}
+
+impl SourceProgress {
+    fn take_news(mut self, news: LibraryNews) -> Result<SourceIntake, SyncStop> {
+        let is_full = match news.state {
+            LibraryState::Full => true,
+            LibraryState::Changes if self.is_complete => false,
+            LibraryState::Changes => {
+                return Err(SyncStop::InvalidAnswer("changes in a full sync"));
+            }
+            LibraryState::Diverged => {
+                return Err(SyncStop::InvalidAnswer("a source that has diverged"));
+            }
+            LibraryState::Gone => return Ok(self.gone()),
+        };
+        let Some(cursor) = news.cursor else {
+            return Err(SyncStop::InvalidAnswer("news without a cursor"));
+        };
+        // The changes since the start of a full sync come after its last chunk.
+        let is_last = !is_full && !news.more;
+        if !is_last && self.cursor.as_ref() == Some(&cursor) {
+            return Err(SyncStop::NoProgress);
+        }
+        if is_full && (news.first || self.is_complete || self.cursor.is_none()) {
+            self.full_sync += 1;
+        }
+        self.is_complete = !is_full || !news.more;
+        self.cursor = Some(cursor);
+        Ok(SourceIntake {
+            is_gone: false,
+            gone: news.gone,
+            objects: news.objects,
+            sweeps: is_full && !news.more,
+            progress: self,
+            is_last,
+        })
+    }
+
+    fn gone(self) -> SourceIntake {
+        SourceIntake {
+            is_gone: true,
+            gone: Vec::new(),
+            objects: Vec::new(),
+            sweeps: false,
+            progress: Self {
+                cursor: None,
+                is_complete: false,
+                ..self
+            },
+            is_last: true,
+        }
+    }
+}
+
+/// The largest number of libraries of sources in a request: the account's own may be named, too.
+const MAX_REQUESTED: usize = 199;
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn session(libraries: Vec<SourceProgress>) -> SourceSession {
+        let binding = Binding {
+            server: "5c".to_owned(),
+            account: "113".to_owned(),
+        };
+        SourceSession::new(binding, libraries)
+    }
+
+    fn new(library: &str) -> SourceProgress {
+        SourceProgress {
+            library: library.to_owned(),
+            ..SourceProgress::default()
+        }
+    }
+
+    fn complete(library: &str) -> SourceProgress {
+        SourceProgress {
+            cursor: Some("c1".to_owned()),
+            full_sync: 1,
+            is_complete: true,
+            ..new(library)
+        }
+    }
+
+    /// News with one object.
+    fn news(library: &str, state: LibraryState, cursor: &str, more: bool) -> LibraryNews {
+        let object = json!({"key": format!("post:of {cursor}"), "usn": "0", "value": {}});
+        LibraryNews {
+            library: library.to_owned(),
+            state,
+            cursor: Some(cursor.to_owned()),
+            first: false,
+            more,
+            objects: vec![serde_json::from_value(object).expect("an object")],
+            gone: Vec::new(),
+        }
+    }
+
+    fn answer(news: Vec<LibraryNews>) -> SyncAnswer {
+        SyncAnswer {
+            server: "5c".to_owned(),
+            account: "113".to_owned(),
+            news,
+        }
+    }
+
+    fn requested(session: &SourceSession) -> Vec<(String, Option<String>)> {
+        let requested = session.next().into_iter();
+        requested
+            .map(|request| (request.library, request.cursor))
+            .collect()
+    }
+
+    fn at(library: &str, cursor: &str) -> (String, Option<String>) {
+        (library.to_owned(), Some(cursor.to_owned()))
+    }
+
+    #[test]
+    fn a_full_sync_goes_downward_and_ends_with_the_changes_since() {
+        let mut session = session(vec![new("source:3")]);
+        assert_eq!(requested(&session), [("source:3".to_owned(), None)]);
+        let full = |cursor, more| answer(vec![news("source:3", LibraryState::Full, cursor, more)]);
+        let [first] = session
+            .pulled(full("c9", true))
+            .unwrap()
+            .try_into()
+            .unwrap();
+        assert!(!first.sweeps && !first.is_last && !first.progress.is_complete);
+        assert_eq!(first.progress.full_sync, 1);
+        let [last] = session
+            .pulled(full("c5", false))
+            .unwrap()
+            .try_into()
+            .unwrap();
+        assert!(last.sweeps && !last.is_last && last.progress.is_complete);
+        assert_eq!(last.progress.full_sync, 1);
+        assert_eq!(requested(&session), [at("source:3", "c5")]);
+        assert_eq!(session.pulled(answer(Vec::new())), Ok(Vec::new()));
+        assert!(session.next().is_empty());
+    }
+
+    #[test]
+    fn another_full_sync_has_another_number_and_goes_on_where_it_was() {
+        let full = |cursor, more| answer(vec![news("source:3", LibraryState::Full, cursor, more)]);
+        let mut begun = session(vec![complete("source:3")]);
+        let [first] = begun.pulled(full("c9", true)).unwrap().try_into().unwrap();
+        assert_eq!(first.progress.full_sync, 2);
+        assert!(!first.progress.is_complete);
+        // Interrupted: another session has the progress.
+        let mut resumed = session(vec![first.progress]);
+        assert_eq!(requested(&resumed), [at("source:3", "c9")]);
+        let [last] = resumed
+            .pulled(full("c5", false))
+            .unwrap()
+            .try_into()
+            .unwrap();
+        assert_eq!(last.progress.full_sync, 2);
+        assert!(last.sweeps);
+    }
+
+    #[test]
+    fn only_libraries_with_more_are_requested_again_another_first() {
+        let names = ["source:1", "source:2", "source:3", "source:4"];
+        let mut session = session(names.map(complete).into());
+        let changes = |library, more| news(library, LibraryState::Changes, "c2", more);
+        let news = vec![
+            changes("source:1", true),
+            changes("source:2", false),
+            changes("source:4", true),
+            changes("source:9", true),
+        ];
+        let intakes = session.pulled(answer(news)).unwrap();
+        let last: Vec<bool> = intakes.iter().map(|intake| intake.is_last).collect();
+        assert_eq!(last, [false, true, false]);
+        let expected = [at("source:4", "c2"), at("source:1", "c2")];
+        assert_eq!(requested(&session), expected);
+    }
+
+    #[test]
+    fn a_request_names_at_most_199_libraries() {
+        let libraries = (0..300).map(|id| complete(&format!("source:{id}")));
+        let mut session = session(libraries.collect());
+        assert_eq!(session.next().len(), 199);
+        session.pulled(answer(Vec::new())).unwrap();
+        assert_eq!(session.next().len(), 101);
+        session.pulled(answer(Vec::new())).unwrap();
+        assert!(session.next().is_empty());
+    }
+
+    #[test]
+    fn a_library_that_is_gone_loses_its_cursor() {
+        let mut session = session(vec![complete("source:3")]);
+        let gone = LibraryNews {
+            cursor: None,
+            ..news("source:3", LibraryState::Gone, "", false)
+        };
+        let [intake] = session
+            .pulled(answer(vec![gone]))
+            .unwrap()
+            .try_into()
+            .unwrap();
+        assert!(intake.is_gone && intake.is_last && intake.objects.is_empty());
+        assert_eq!(
+            (intake.progress.cursor, intake.progress.full_sync),
+            (None, 1)
+        );
+        assert!(session.next().is_empty());
+    }
+
+    #[test]
+    fn answers_that_do_not_fit_stop_it() {
+        let other = |server: &str, account: &str| SyncAnswer {
+            server: server.to_owned(),
+            account: account.to_owned(),
+            news: Vec::new(),
+        };
+        let one = |library: SourceProgress, news: LibraryNews| {
+            session(vec![library]).pulled(answer(vec![news]))
+        };
+        let source = "source:3";
+        let of_server = session(Vec::new()).pulled(other("5d", "113"));
+        assert!(matches!(of_server, Err(SyncStop::OtherServer { .. })));
+        let of_account = session(Vec::new()).pulled(other("5c", "7"));
+        assert!(matches!(of_account, Err(SyncStop::OtherAccount { .. })));
+        let same = news(source, LibraryState::Changes, "c1", true);
+        assert_eq!(one(complete(source), same), Err(SyncStop::NoProgress));
+        let early = news(source, LibraryState::Changes, "c2", false);
+        let diverged = news(source, LibraryState::Diverged, "c2", false);
+        let without_cursor = LibraryNews {
+            cursor: None,
+            ..news(source, LibraryState::Full, "", false)
+        };
+        let silent = session(vec![new(source)]).pulled(answer(Vec::new()));
+        for stopped in [
+            one(new(source), early),
+            one(complete(source), diverged),
+            one(complete(source), without_cursor),
+            silent,
+        ] {
+            assert!(
+                matches!(stopped, Err(SyncStop::InvalidAnswer(_))),
+                "{stopped:?}"
+            );
+        }
+        // Without more, the cursor may be the same.
+        let last = news(source, LibraryState::Changes, "c1", false);
+        assert!(one(complete(source), last).is_ok());
+    }
+}

@@ -1,0 +1,10 @@
+//! The replica's machine: its conformance vectors, its sessions, and replicas that converge with a model of the server
+//! whatever the network, the server and the devices do.
+
+mod convergence;
+mod ledger;
+mod model_replica;
+mod model_server;
+mod sessions;
+mod vectors;
+mod world;

@@ -1,0 +1,365 @@
+//! A model of the server: a map, as the specification has it.
+
+use std::{cmp::Reverse, collections::BTreeMap, fmt};
+
+use driftline_core::sync::{
+    ACCOUNT_LIBRARY, Binding, ChangeResult, LibraryNews, LibraryState, ObjectKey, ObjectKind,
+    PushAnswer, PushChange, PushRequest, SyncAnswer, SyncedObject, Tombstone, Usn, same_value,
+};
+use serde_json::{Value, json};
+
+/// A server and its store.
+#[derive(Debug, Default)]
+pub(crate) struct Server {
+    pub(crate) store: ServerStore,
+    /// The openings so far. It is random in a server; here it never repeats.
+    nonces: u64,
+    /// True if this opening has given a USN.
+    is_recorded: bool,
+    /// True after the store was once replaced by a backup.
+    pub(crate) is_restored: bool,
+    /// Members that were deleted with their lists.
+    pub(crate) deleted_members: Vec<ObjectKey>,
+}
+
+/// The contents of a backup.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct ServerStore {
+    /// The USN and value of each object; `None` is a tombstone.
+    pub(crate) objects: BTreeMap<ObjectKey, (u64, Option<Value>)>,
+    pub(crate) count: u64,
+    epoch: u64,
+    /// Cursors below it may miss tombstones.
+    horizon: u64,
+    /// Nonces and their first USNs.
+    openings: Vec<(u64, u64)>,
+    devices: BTreeMap<String, LastPush>,
+}
+
+#[derive(Debug, Clone)]
+struct LastPush {
+    sequence: u64,
+    hash: String,
+    answer: PushAnswer,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Cursor {
+    epoch: u64,
+    /// The opening of the last USN of the store when the cursor was made.
+    nonce: u64,
+    /// That USN. An object that has moved up to it is missing below, so a store without it cannot go on from this cursor.
+    seen: u64,
+    /// The replica has the changes up to this USN. In a full sync, the USN at its start.
+    usn: u64,
+    /// In a full sync: the objects below this USN have not come.
+    position: Option<u64>,
+}
+
+impl Server {
+    /// Answers a pull with chunks of at most `max` entries.
+    pub(crate) fn pull(&self, cursor: Option<&str>, max: usize) -> SyncAnswer {
+        let Binding { server, account } = binding();
+        SyncAnswer {
+            server,
+            account,
+            news: self.store.news(cursor, max).into_iter().collect(),
+        }
+    }
+
+    /// Answers a push; `Err` is 409 `device`.
+    pub(crate) fn push(&mut self, body: &str) -> Result<PushAnswer, ()> {
+        let request: PushRequest = serde_json::from_str(body).expect("a push");
+        let (sequence, hash) = (request.sequence.get(), sha256(body));
+        if let Some(last) = self.store.devices.get(&request.device) {
+            if last.sequence == sequence && last.hash == hash {
+                return Ok(last.answer.clone());
+            }
+            if last.sequence + 1 != sequence || last.hash != request.previous {
+                return Err(());
+            }
+        }
+        let before = self.store.cursor(self.store.count).to_string();
+        let changes = request.changes.into_iter();
+        let results = changes.map(|change| self.change(change)).collect();
+        let Binding { server, account } = binding();
+        let answer = PushAnswer {
+            server,
+            account,
+            before,
+            after: self.store.cursor(self.store.count).to_string(),
+            results,
+        };
+        let last = LastPush {
+            sequence,
+            hash,
+            answer: answer.clone(),
+        };
+        self.store.devices.insert(request.device, last);
+        Ok(answer)
+    }
+
+    fn change(&mut self, change: PushChange) -> ChangeResult {
+        let key = change.key;
+        let (usn, value) = self.store.objects.get(&key).cloned().unwrap_or_default();
+        if same_value(key.kind(), value.as_ref(), change.value.as_ref()) {
+            let usn = Usn::new(usn);
+            return ChangeResult::Done {
+                key,
+                usn,
+                value: None,
+            };
+        }
+        if usn != change.base.get() {
+            let usn = Usn::new(usn);
+            return ChangeResult::Conflict { key, usn, value };
+        }
+        let list = key.list_and_acct().map(|(list, _)| list);
+        if change.value.is_some() && list.is_some_and(|list| self.store.value(&list).is_none()) {
+            let reason = "there is no such list".to_owned();
+            return ChangeResult::Refused { key, reason };
+        }
+        if change
+            .value
+            .as_ref()
+            .is_some_and(|value| value.to_string().contains(REFUSED))
+        {
+            let reason = "it is refused".to_owned();
+            return ChangeResult::Refused { key, reason };
+        }
+        self.write(&key, change.value);
+        let usn = Usn::new(self.store.objects[&key].0);
+        ChangeResult::Done {
+            key,
+            usn,
+            value: None,
+        }
+    }
+
+    /// Stores a change, and deletes the members of a list that it deletes.
+    pub(crate) fn write(&mut self, key: &ObjectKey, value: Option<Value>) {
+        if !self.is_recorded {
+            self.is_recorded = true;
+            self.nonces += 1;
+            self.store
+                .openings
+                .push((self.nonces, self.store.count + 1));
+        }
+        let value = value.map(|mut value| {
+            match key.kind() {
+                Some(ObjectKind::Bookmark | ObjectKind::Favourite) => value["post"] = json!("1"),
+                Some(ObjectKind::ListMember) => value["account"] = json!("2"),
+                _ => {}
+            }
+            value
+        });
+        let members = match value {
+            None => self.store.members(key),
+            Some(_) => Vec::new(),
+        };
+        self.store.count += 1;
+        self.store
+            .objects
+            .insert(key.clone(), (self.store.count, value));
+        for member in members {
+            self.write(&member, None);
+            self.deleted_members.push(member);
+        }
+    }
+
+    /// The server starts again, with the store of a backup.
+    pub(crate) fn restore(&mut self, store: ServerStore) {
+        self.store = store;
+        self.is_restored = true;
+        self.is_recorded = false;
+    }
+
+    /// The server starts again.
+    pub(crate) fn restart(&mut self) {
+        self.is_recorded = false;
+    }
+
+    pub(crate) fn raise_epoch(&mut self) {
+        self.store.epoch += 1;
+    }
+
+    /// Removes the tombstones up to a USN.
+    pub(crate) fn collect(&mut self, up_to: u64) {
+        self.store.horizon = self.store.horizon.max(up_to);
+        let objects = &mut self.store.objects;
+        objects.retain(|_, (usn, value)| value.is_some() || *usn > up_to);
+    }
+}
+
+impl ServerStore {
+    /// The value of a living object.
+    pub(crate) fn value(&self, key: &ObjectKey) -> Option<&Value> {
+        self.objects.get(key)?.1.as_ref()
+    }
+
+    /// The living members of a list.
+    pub(crate) fn members(&self, list: &ObjectKey) -> Vec<ObjectKey> {
+        let living = self
+            .objects
+            .iter()
+            .filter(|(_, (_, value))| value.is_some());
+        let keys = living.map(|(key, _)| key);
+        let is_member = |key: &&ObjectKey| key.list_and_acct().is_some_and(|(of, _)| of == *list);
+        keys.filter(is_member).cloned().collect()
+    }
+
+    fn news(&self, cursor: Option<&str>, max: usize) -> Option<LibraryNews> {
+        let cursor = cursor.map(Cursor::parse);
+        match cursor {
+            Some(cursor) if !self.has(cursor) => Some(news(LibraryState::Diverged)),
+            // A full sync that has begun goes on to its end.
+            Some(Cursor {
+                position: Some(position),
+                ..
+            }) => cursor.map(|cursor| self.full(cursor, position, max)),
+            Some(cursor) if cursor.epoch == self.epoch && cursor.usn >= self.horizon => {
+                (cursor.usn != self.count).then(|| self.changes(cursor.usn, max))
+            }
+            _ => Some(self.full(self.cursor(self.count), self.count + 1, max)),
+        }
+    }
+
+    /// True if the cursor is of this store's history.
+    fn has(&self, cursor: Cursor) -> bool {
+        let mut openings = self.openings.iter();
+        let opening = openings.find(|(nonce, _)| *nonce == cursor.nonce);
+        let is_in_opening = opening.is_some_and(|(_, first)| *first <= cursor.seen);
+        let is_over = openings.any(|(_, first)| *first <= cursor.seen);
+        cursor.seen == 0 || (is_in_opening && !is_over && cursor.seen <= self.count)
+    }
+
+    fn changes(&self, above: u64, max: usize) -> LibraryNews {
+        let mut entries: Vec<_> = self
+            .objects
+            .iter()
+            .map(|(key, (usn, value))| (usn, key, value))
+            .collect();
+        entries.retain(|(usn, ..)| **usn > above);
+        entries.sort_by_key(|(usn, ..)| **usn);
+        let more = entries.len() > max;
+        entries.truncate(max);
+        let mut news = news(LibraryState::Changes);
+        let mut at = above;
+        for (usn, key, value) in entries {
+            at = *usn;
+            add(&mut news, *usn, key, value.as_ref());
+        }
+        let at = if more { at } else { self.count };
+        news.cursor = Some(self.cursor(at).to_string());
+        news.more = more;
+        news
+    }
+
+    /// A chunk of a full sync. Tombstones count as entries but are left out, so a chunk may be empty.
+    fn full(&self, start: Cursor, position: u64, max: usize) -> LibraryNews {
+        let mut entries: Vec<_> = self
+            .objects
+            .iter()
+            .map(|(key, (usn, value))| (usn, key, value))
+            .collect();
+        entries.retain(|(usn, ..)| **usn < position && **usn <= start.usn);
+        entries.sort_by_key(|(usn, ..)| Reverse(**usn));
+        let more = entries.len() > max;
+        entries.truncate(max);
+        let mut news = news(LibraryState::Full);
+        let at = entries.last().map(|(usn, ..)| **usn).filter(|_| more);
+        for (usn, key, value) in entries {
+            if value.is_some() {
+                add(&mut news, *usn, key, value.as_ref());
+            }
+        }
+        let cursor = Cursor {
+            epoch: start.epoch,
+            position: at,
+            ..self.cursor(start.usn)
+        };
+        news.cursor = Some(cursor.to_string());
+        news.more = more;
+        news
+    }
+
+    fn cursor(&self, usn: u64) -> Cursor {
+        Cursor {
+            epoch: self.epoch,
+            nonce: self.openings.last().map_or(0, |(nonce, _)| *nonce),
+            seen: self.count,
+            usn,
+            position: None,
+        }
+    }
+}
+
+impl Cursor {
+    fn parse(text: &str) -> Self {
+        let mut parts = text.split('.').map(|part| part.parse().expect("a number"));
+        let mut part = || parts.next();
+        Self {
+            epoch: part().expect("an epoch"),
+            nonce: part().expect("a nonce"),
+            seen: part().expect("a USN"),
+            usn: part().expect("a USN"),
+            position: part(),
+        }
+    }
+}
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{}.{}.{}.{}",
+            self.epoch, self.nonce, self.seen, self.usn
+        )?;
+        match self.position {
+            Some(position) => write!(f, ".{position}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The server and account of all answers.
+pub(crate) fn binding() -> Binding {
+    Binding {
+        server: "server".to_owned(),
+        account: "113".to_owned(),
+    }
+}
+
+/// The USN of a cursor.
+pub(crate) fn usn_of_cursor(cursor: &str) -> Usn {
+    Usn::new(Cursor::parse(cursor).usn)
+}
+
+pub(crate) fn news(state: LibraryState) -> LibraryNews {
+    LibraryNews {
+        library: ACCOUNT_LIBRARY.to_owned(),
+        state,
+        cursor: None,
+        first: false,
+        more: false,
+        objects: Vec::new(),
+        gone: Vec::new(),
+    }
+}
+
+fn add(news: &mut LibraryNews, usn: u64, key: &ObjectKey, value: Option<&Value>) {
+    let (key, usn) = (key.clone(), Usn::new(usn));
+    match value.cloned() {
+        Some(value) => news.objects.push(SyncedObject { key, usn, value }),
+        None => news.gone.push(Tombstone { key, usn }),
+    }
+}
+
+fn sha256(text: &str) -> String {
+    use sha2::{Digest as _, Sha256};
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A text that the server refuses in a value.
+pub(crate) const REFUSED: &str = "refused";

@@ -1,0 +1,410 @@
+//! A server, its devices, and what happens to them.
+
+use driftline_core::sync::{ConflictReason, ObjectKey, ObjectKind, same_value};
+use rand::{RngExt, SeedableRng, seq::IndexedRandom};
+use rand_chacha::ChaCha8Rng;
+use serde_json::{Value, json};
+
+use crate::{
+    ledger::{Ledger, Presence, place},
+    model_replica::{Faults, Replica, ReplicaStore, Surroundings},
+    model_server::{REFUSED, Server, ServerStore},
+};
+
+/// A run of one seed.
+#[derive(Debug)]
+pub(crate) struct World {
+    server: Server,
+    replicas: Vec<Replica>,
+    ledger: Ledger,
+    rng: ChaCha8Rng,
+    faults: Faults,
+    disasters: Vec<Disaster>,
+    late: Vec<String>,
+    server_backup: Option<ServerStore>,
+    backups: Vec<Option<ReplicaStore>>,
+    lists: Vec<ObjectKey>,
+    tokens: u64,
+}
+
+/// Events of a server or device as a whole.
+#[derive(Debug, Clone, Copy)]
+enum Disaster {
+    ServerRestart,
+    ServerRestored,
+    EpochRaised,
+    TombstonesCollected,
+    DeviceRestored,
+    DeviceCloned,
+}
+
+const DISASTERS: [Disaster; 6] = [
+    Disaster::ServerRestart,
+    Disaster::ServerRestored,
+    Disaster::EpochRaised,
+    Disaster::TombstonesCollected,
+    Disaster::DeviceRestored,
+    Disaster::DeviceCloned,
+];
+
+impl World {
+    pub(crate) fn new(seed: u64) -> Self {
+        let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        let mut some = |largest: f64| match rng.random_bool(0.5) {
+            true => rng.random_range(0.0..largest),
+            false => 0.0,
+        };
+        let faults = Faults {
+            loss: some(0.3),
+            duplication: some(0.5),
+            crash: some(0.2),
+            max_chunk: 1 + (some(5.0) as usize),
+        };
+        let disasters = DISASTERS
+            .into_iter()
+            .filter(|_| rng.random_bool(0.35))
+            .collect();
+        Self {
+            server: Server::default(),
+            replicas: (0..3).map(|_| Replica::new(rng.random())).collect(),
+            ledger: Ledger::default(),
+            faults,
+            disasters,
+            late: Vec::new(),
+            server_backup: None,
+            backups: vec![None; 3],
+            lists: Vec::new(),
+            tokens: 0,
+            rng,
+        }
+    }
+
+    pub(crate) fn run(&mut self, events: usize) {
+        for _ in 0..events {
+            match self.rng.random_range(0..1_000) {
+                0..620 => {
+                    let replica = self.any_replica();
+                    self.step(replica);
+                }
+                620..850 => self.edit_on_device(),
+                850..930 => self.edit_on_server(),
+                930..960 => self.deliver_late(),
+                960..970 => self.server_backup = Some(self.server.store.clone()),
+                970..980 => {
+                    let replica = self.any_replica();
+                    self.backups[replica] = Some(self.replicas[replica].store.clone());
+                }
+                980..985 => {
+                    let replica = self.any_replica();
+                    self.replicas[replica].crash();
+                }
+                _ => self.disaster(),
+            }
+        }
+        self.settle();
+    }
+
+    fn any_replica(&mut self) -> usize {
+        self.rng.random_range(0..self.replicas.len())
+    }
+
+    fn step(&mut self, replica: usize) -> bool {
+        let mut around = Surroundings {
+            server: &mut self.server,
+            ledger: &mut self.ledger,
+            rng: &mut self.rng,
+            faults: self.faults,
+            late: &mut self.late,
+        };
+        let is_done = self.replicas[replica].step(&mut around);
+        self.forgive_members();
+        is_done
+    }
+
+    /// The deletion of a list deletes members that it has not seen.
+    fn forgive_members(&mut self) {
+        for member in self.server.deleted_members.drain(..) {
+            self.ledger.forgive_addition(&member);
+        }
+    }
+
+    /// A push comes again, or at last, and its answer is lost.
+    fn deliver_late(&mut self) {
+        if !self.late.is_empty() {
+            let number = self.rng.random_range(0..self.late.len());
+            let body = self.late.swap_remove(number);
+            let _ = self.server.push(&body);
+            self.forgive_members();
+        }
+    }
+
+    fn edit_on_device(&mut self) {
+        let replica = self.any_replica();
+        let key = self.any_key();
+        let before = self.replicas[replica].store.value(&key).cloned();
+        if let Some(after) = self.change(&key, before.as_ref(), true) {
+            self.replicas[replica]
+                .store
+                .edit(&key, after.as_ref(), &mut self.ledger);
+        }
+    }
+
+    fn edit_on_server(&mut self) {
+        let key = match self.rng.random_bool(0.1) {
+            true => ObjectKey::parse("draft:1").expect("a key"),
+            false => self.any_key(),
+        };
+        let before = self.server.store.value(&key).cloned();
+        let is_without_list = key
+            .list_and_acct()
+            .is_some_and(|(list, _)| self.server.store.value(&list).is_none());
+        if let Some(after) = self
+            .change(&key, before.as_ref(), false)
+            .filter(|_| !is_without_list)
+        {
+            self.ledger
+                .edit(&key, before.as_ref(), after.as_ref(), true);
+            self.server.write(&key, after);
+            self.forgive_members();
+        }
+    }
+
+    fn any_key(&mut self) -> ObjectKey {
+        let rng = &mut self.rng;
+        let text = match rng.random_range(0..10) {
+            0 | 1 => format!("bookmark:{}", rng.random_range(0..3)),
+            2 => "favourite:0".to_owned(),
+            3 => "marker:home".to_owned(),
+            4 | 5 => format!("note:{}", rng.random_range(0..2)),
+            kind => match self.lists.choose(rng) {
+                Some(list) if kind < 8 => list.as_str().to_owned(),
+                Some(list) if kind == 8 => format!(
+                    "list-member:{}:{}@a.example",
+                    list.name(),
+                    rng.random_range(0..2)
+                ),
+                _ => {
+                    let list = ObjectKey::random(ObjectKind::List, rng.random());
+                    self.lists.push(list.clone());
+                    return list;
+                }
+            },
+        };
+        ObjectKey::parse(text).expect("a key")
+    }
+
+    /// A random edit; `None` if there is none.
+    fn change(
+        &mut self,
+        key: &ObjectKey,
+        before: Option<&Value>,
+        may_be_refused: bool,
+    ) -> Option<Option<Value>> {
+        let is_deleted = before.is_some() && self.rng.random_bool(0.2);
+        Some(match key.kind() {
+            Some(ObjectKind::Marker) => {
+                let place = place(key, before).unwrap_or(0) + self.rng.random_range(1..10);
+                Some(json!({"last_read": place.to_string()}))
+            }
+            Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => {
+                before.is_none().then(|| json!({}))
+            }
+            _ if is_deleted => None,
+            Some(ObjectKind::Note) => Some(self.note(before, may_be_refused)),
+            Some(ObjectKind::List) => Some(json!({"title": self.token()})),
+            _ => Some(json!({"number": self.token()})),
+        })
+    }
+
+    fn note(&mut self, before: Option<&Value>, may_be_refused: bool) -> Value {
+        let text = before.and_then(|value| value["text"].as_str());
+        let mut lines: Vec<String> = text
+            .unwrap_or("1\n2\n3\n4\n5")
+            .lines()
+            .map(str::to_owned)
+            .collect();
+        let place = self.rng.random_range(0..=lines.len());
+        match self.rng.random_range(0..4) {
+            0 if place < lines.len() && lines.len() > 1 => {
+                lines.remove(place);
+            }
+            1 if place < lines.len() => lines[place] = self.token(),
+            _ => lines.insert(place, self.token()),
+        }
+        if may_be_refused && self.rng.random_bool(0.05) {
+            lines.push(REFUSED.to_owned());
+        }
+        json!({"text": lines.join("\n")})
+    }
+
+    fn token(&mut self) -> String {
+        self.tokens += 1;
+        format!("t{}", self.tokens)
+    }
+
+    fn disaster(&mut self) {
+        let Some(disaster) = self.disasters.choose(&mut self.rng).copied() else {
+            return;
+        };
+        let before = self.presence();
+        let replica = self.any_replica();
+        match disaster {
+            Disaster::ServerRestart => {
+                self.server.restart();
+                self.disconnect();
+            }
+            Disaster::ServerRestored => {
+                if let Some(store) = self.server_backup.clone() {
+                    self.forgive_additions(store.count);
+                    self.server.restore(store);
+                    self.disconnect();
+                }
+            }
+            Disaster::EpochRaised => self.server.raise_epoch(),
+            Disaster::TombstonesCollected => {
+                let up_to = self.rng.random_range(0..=self.server.store.count);
+                self.server.collect(up_to);
+            }
+            Disaster::DeviceRestored => {
+                if let Some(store) = self.backups[replica].clone() {
+                    for key in self.replicas[replica].store.additions() {
+                        self.ledger.forgive_addition(key);
+                    }
+                    self.replicas[replica] = Replica::with_store(store);
+                }
+            }
+            Disaster::DeviceCloned if self.replicas.len() < 5 => {
+                let store = self.replicas[replica].store.clone();
+                self.replicas.push(Replica::with_store(store));
+                self.backups.push(None);
+            }
+            Disaster::DeviceCloned => {}
+        }
+        let after = self.presence();
+        self.ledger.lose(&before, &after);
+    }
+
+    /// The server loses the additions after a USN. Some are on no device.
+    fn forgive_additions(&mut self, after: u64) {
+        for (key, (usn, _)) in &self.server.store.objects {
+            let has = |replica: &Replica| {
+                let object = replica.store.objects.get(key);
+                object.is_some_and(|object| object.base_usn().get() == *usn)
+            };
+            if *usn > after && !self.replicas.iter().any(has) {
+                self.ledger.forgive_addition(key);
+            }
+        }
+    }
+
+    /// Connections do not outlive the server.
+    fn disconnect(&mut self) {
+        self.late.clear();
+        for replica in &mut self.replicas {
+            replica.crash();
+        }
+    }
+
+    fn presence(&self) -> Presence {
+        let mut presence = Presence::default();
+        for (key, (_, value)) in &self.server.store.objects {
+            presence.add(key, value.as_ref());
+        }
+        for replica in &self.replicas {
+            replica.store.add_to(&mut presence);
+        }
+        presence
+    }
+
+    /// The faults end, and each conflict is resolved: *mine* is pushed again.
+    fn settle(&mut self) {
+        self.faults = Faults {
+            max_chunk: self.faults.max_chunk,
+            ..Faults::default()
+        };
+        while !self.late.is_empty() {
+            self.deliver_late();
+        }
+        for _ in 0..20 {
+            for replica in 0..self.replicas.len() {
+                self.replicas[replica].crash();
+                self.synchronize(replica);
+                if self.resolve(replica) {
+                    self.synchronize(replica);
+                }
+            }
+        }
+        self.check();
+    }
+
+    fn synchronize(&mut self, replica: usize) {
+        let is_done = (0..10_000).any(|_| self.step(replica));
+        assert!(is_done, "the synchronization does not end");
+    }
+
+    fn resolve(&mut self, replica: usize) -> bool {
+        let store = &mut self.replicas[replica].store;
+        let open: Vec<_> = store
+            .conflicts
+            .iter_mut()
+            .filter(|listed| !listed.is_resolved)
+            .collect();
+        let open = open.into_iter().map(|listed| {
+            listed.is_resolved = true;
+            listed.conflict.clone()
+        });
+        let open: Vec<_> = open.collect();
+        let is_any = !open.is_empty();
+        for conflict in open {
+            let key = conflict.key;
+            let now = place(&key, store.value(&key));
+            let is_behind =
+                place(&key, conflict.value.as_ref()).is_some_and(|place| Some(place) < now);
+            let mine = conflict.value.as_ref();
+            if !is_behind && !same_value(key.kind(), store.value(&key), mine) {
+                store.edit(&key, mine, &mut self.ledger);
+            }
+        }
+        is_any
+    }
+
+    fn check(&self) {
+        let server = &self.server.store;
+        let living: Vec<_> = server
+            .objects
+            .iter()
+            .filter(|(_, (_, value))| value.is_some())
+            .collect();
+        let mut presence = Presence::default();
+        for (key, (_, value)) in &living {
+            presence.add(key, value.as_ref());
+        }
+        for replica in &self.replicas {
+            let store = &replica.store;
+            for (key, (usn, value)) in &living {
+                let object = store.objects.get(key);
+                let object = object.unwrap_or_else(|| panic!("{key} does not come"));
+                assert!(!object.is_dirty(), "{object:?}");
+                let is_same = same_value(key.kind(), object.value.as_ref(), value.as_ref());
+                assert!(
+                    is_same && object.base_usn().get() == *usn,
+                    "{value:?} {usn}, {object:?}"
+                );
+            }
+            for (key, object) in &store.objects {
+                let is_tombstone = !object.is_dirty() && object.value.is_none();
+                assert!(
+                    is_tombstone || server.value(key).is_some(),
+                    "the server has no {object:?}"
+                );
+            }
+            for listed in &store.conflicts {
+                let conflict = &listed.conflict;
+                presence.add(&conflict.key, conflict.value.as_ref());
+                let is_refused = conflict.reason == ConflictReason::Refused;
+                assert_eq!(is_refused, conflict.refusal.is_some());
+            }
+        }
+        self.ledger.check(&presence);
+    }
+}

@@ -1,0 +1,124 @@
+use driftline_core::sync::{Base, Conflict, ConflictReason, ObjectKey};
+use driftline_db::{DbError, Row, ToValue, Tx};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    ReplicaError,
+    object_row::{self, json, usn_number},
+};
+
+/// A conflict as a person sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ConflictRow {
+    /// Its number.
+    pub id: i64,
+    /// The key of the object.
+    pub key: ObjectKey,
+    /// The value of this device; `None` if the object was deleted here.
+    pub mine: Option<Value>,
+    /// The value that the replica has now; `None` if it has no object.
+    pub theirs: Option<Value>,
+    /// The server's value on which `mine` is based.
+    pub base: Option<Value>,
+    /// Why `mine` is not the object's value.
+    pub reason: ConflictReason,
+    /// The server's words, if it refused the value.
+    pub detail: Option<String>,
+    /// The time at which it was found, in Unix ms.
+    pub at_ms: i64,
+    /// True if a person or a rule has resolved it.
+    pub is_resolved: bool,
+}
+
+/// Adds a conflict that was found at `at_ms`, in Unix ms. One that a rule has resolved is listed as resolved.
+pub(crate) fn add(tx: &mut Tx<'_>, conflict: &Conflict, at_ms: i64) -> Result<(), ReplicaError> {
+    let value = conflict.value.as_ref().map(Value::to_string);
+    let base = conflict.base.as_ref();
+    let base_usn = base.map(|base| usn_number(base.usn)).transpose()?;
+    let base_value = base.and_then(|base| base.value.as_ref());
+    let base_value = base_value.map(Value::to_string);
+    let is_resolved = conflict.reason == ConflictReason::Merged;
+    let parameters: [&dyn ToValue; 8] = [
+        &conflict.key.as_str(),
+        &value,
+        &base_usn,
+        &base_value,
+        &conflict.reason.name(),
+        &conflict.refusal,
+        &at_ms,
+        &is_resolved,
+    ];
+    tx.execute(
+        "insert into conflict
+             (id, key, value, base_usn, base_value, reason, refusal, at_ms, is_resolved)
+         select coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8 from conflict",
+        &parameters,
+    )?;
+    Ok(())
+}
+
+/// Lists the open conflicts, or all, by their numbers.
+pub(crate) fn list(tx: &mut Tx<'_>, all: bool) -> Result<Vec<ConflictRow>, ReplicaError> {
+    let condition = if all { "true" } else { "not c.is_resolved" };
+    let sql = format!("{SELECT} where {condition} order by c.id");
+    Ok(tx.query(&sql, &[], conflict_row)?)
+}
+
+/// Reads an open conflict.
+///
+/// # Errors
+/// [`ReplicaError::NoConflict`] if there is none with this number.
+pub(crate) fn open(tx: &mut Tx<'_>, id: i64) -> Result<ConflictRow, ReplicaError> {
+    let sql = format!("{SELECT} where c.id = $1 and not c.is_resolved");
+    let found = tx.query_opt(&sql, &[&id], conflict_row)?;
+    found.ok_or(ReplicaError::NoConflict(id))
+}
+
+/// Marks a conflict as resolved.
+pub(crate) fn resolve(tx: &mut Tx<'_>, id: i64) -> Result<(), ReplicaError> {
+    tx.execute(
+        "update conflict set is_resolved = true where id = $1",
+        &[&id],
+    )?;
+    Ok(())
+}
+
+/// The number of all conflicts.
+pub(crate) fn count(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
+    let count = tx.query_one("select count(*) as number from conflict", &[], |row| {
+        row.i64("number")
+    })?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+/// The number of open conflicts.
+pub(crate) fn count_open(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
+    let count = tx.query_one(
+        "select count(*) as number from conflict where not is_resolved",
+        &[],
+        |row| row.i64("number"),
+    )?;
+    Ok(usize::try_from(count).unwrap_or_default())
+}
+
+fn conflict_row(row: &Row<'_>) -> Result<ConflictRow, DbError> {
+    let key = ObjectKey::parse(row.str("key")?);
+    let reason = row.str("reason")?.parse::<ConflictReason>();
+    let base: Option<Base> = object_row::base(row)?;
+    Ok(ConflictRow {
+        id: row.i64("id")?,
+        key: key.map_err(|error| DbError::invalid(error.to_string()))?,
+        mine: json(row.opt_str("value")?)?,
+        theirs: json(row.opt_str("theirs")?)?,
+        base: base.and_then(|base| base.value),
+        reason: reason.map_err(|_| DbError::invalid("an unknown reason of a conflict"))?,
+        detail: row.opt_text("refusal")?,
+        at_ms: row.i64("at_ms")?,
+        is_resolved: row.bool("is_resolved")?,
+    })
+}
+
+const SELECT: &str = "select c.id, c.key, c.value, c.base_usn, c.base_value, c.reason, c.refusal,
+         c.at_ms, c.is_resolved, o.value as theirs
+     from conflict c left join object o on o.key = c.key";

@@ -1,0 +1,135 @@
+use driftline_core::sync::{
+    Intake, LocalObject, Outcome, StoredPush, SweepMode, incoming, is_mass_deletion, library_gone,
+    sweep,
+};
+use driftline_db::Tx;
+
+use crate::{ReplicaError, object_row, replica_row};
+
+/// The storing of an answer to a pull.
+#[derive(Clone, Debug)]
+pub(crate) struct IntakeJob {
+    /// The answer.
+    pub(crate) intake: Intake,
+    /// True if no other pull follows.
+    pub(crate) is_last: bool,
+    /// True if a person has agreed to a mass deletion.
+    pub(crate) may_remove_many: bool,
+    /// The time of conflicts in Unix ms.
+    pub(crate) now_ms: i64,
+}
+
+/// The numbers of objects of an answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct IntakeCounts {
+    /// Objects that came.
+    pub(crate) pulled: usize,
+    /// Objects that were removed here.
+    pub(crate) removed: usize,
+    /// Conflicts that were added, also those that a rule has resolved.
+    pub(crate) conflicts: usize,
+}
+
+impl IntakeJob {
+    /// Stores the answer: the library's end, the entries, the sweep, and the progress.
+    ///
+    /// # Errors
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica, and nobody has agreed; [`ReplicaError::Db`] if
+    /// the database fails. Nothing is stored then.
+    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
+        let row = replica_row::require(tx)?;
+        let held = match row.pull.held {
+            Some(held) => held,
+            None => object_row::counts(tx)?.held,
+        };
+        let push = replica_row::pending_push(tx)?;
+        let mut counts = IntakeCounts::default();
+        if self.intake.is_gone {
+            for object in object_row::list(tx, None)? {
+                let outcome = library_gone(object.clone());
+                self.apply(tx, &object, &outcome, &mut counts)?;
+            }
+        }
+        self.take_entries(tx, push.as_ref(), &mut counts)?;
+        if let Some(mode) = self.intake.sweep {
+            self.sweep(tx, mode, &mut counts)?;
+        }
+        let removed = row.pull.removed + counts.removed;
+        let is_asked = !self.may_remove_many && !self.intake.is_gone;
+        if is_asked && is_mass_deletion(removed, held) {
+            return Err(ReplicaError::ManyRemoved {
+                library: "the account's library".to_owned(),
+                removed,
+                all: held,
+            });
+        }
+        replica_row::set_progress(tx, &self.intake.progress)?;
+        let pull = match self.is_last {
+            true => replica_row::PullCounts::default(),
+            false => replica_row::PullCounts {
+                held: Some(held),
+                removed,
+            },
+        };
+        replica_row::set_pull(tx, pull)?;
+        Ok(counts)
+    }
+
+    fn take_entries(
+        &self,
+        tx: &mut Tx<'_>,
+        push: Option<&StoredPush>,
+        counts: &mut IntakeCounts,
+    ) -> Result<(), ReplicaError> {
+        for theirs in &self.intake.entries {
+            let local = object_row::get(tx, &theirs.key)?;
+            let sent = push.and_then(|push| push.change(&theirs.key));
+            let was_here = local.as_ref().is_some_and(is_here);
+            let outcome = incoming(local, theirs, sent);
+            if theirs.value.is_some() {
+                counts.pulled += 1;
+            }
+            count(was_here, &outcome, counts);
+            object_row::apply(tx, &theirs.key, &outcome, self.now_ms)?;
+        }
+        Ok(())
+    }
+
+    fn sweep(
+        &self,
+        tx: &mut Tx<'_>,
+        mode: SweepMode,
+        counts: &mut IntakeCounts,
+    ) -> Result<(), ReplicaError> {
+        let full_sync = self.intake.progress.full_sync;
+        for object in object_row::unseen(tx, full_sync)? {
+            let outcome = sweep(object.clone(), full_sync, mode);
+            self.apply(tx, &object, &outcome, counts)?;
+        }
+        Ok(())
+    }
+
+    fn apply(
+        &self,
+        tx: &mut Tx<'_>,
+        object: &LocalObject,
+        outcome: &Outcome,
+        counts: &mut IntakeCounts,
+    ) -> Result<(), ReplicaError> {
+        count(is_here(object), outcome, counts);
+        object_row::apply(tx, &object.key, outcome, self.now_ms)
+    }
+}
+
+fn is_here(object: &LocalObject) -> bool {
+    object.value.is_some()
+}
+
+/// Counts what became of an object. One that is listed as a conflict is not removed, since it can be offered back.
+fn count(was_here: bool, outcome: &Outcome, counts: &mut IntakeCounts) {
+    if outcome.conflict.is_some() {
+        counts.conflicts += 1;
+    } else if was_here && !outcome.object.as_ref().is_some_and(is_here) {
+        counts.removed += 1;
+    }
+}

@@ -1,0 +1,200 @@
+use driftline_core::sync::{Base, LocalObject, ObjectKey, Outcome, Usn};
+use driftline_db::{DbError, Row, ToValue, Tx};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{ReplicaError, conflict_row};
+
+/// An object of a replica as a person sees it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ReplicaObject {
+    /// The key.
+    pub key: ObjectKey,
+    /// The USN of the server's version; `None` if the replica knows of none.
+    pub usn: Option<Usn>,
+    /// The value on this device.
+    pub value: Value,
+    /// True if a change was not sent yet.
+    pub dirty: bool,
+}
+
+impl ReplicaObject {
+    /// The object, unless it was deleted here.
+    pub(crate) fn from_local(local: LocalObject) -> Option<Self> {
+        Some(Self {
+            usn: local.base.as_ref().map(|base| base.usn),
+            dirty: local.is_dirty(),
+            value: local.value?,
+            key: local.key,
+        })
+    }
+}
+
+/// Reads an object.
+pub(crate) fn get(tx: &mut Tx<'_>, key: &ObjectKey) -> Result<Option<LocalObject>, ReplicaError> {
+    let sql = format!("select {COLUMNS} from object where key = $1");
+    Ok(tx.query_opt(&sql, &[&key.as_str()], local)?)
+}
+
+/// Reads the objects whose kind has this name, or all, by their keys.
+pub(crate) fn list(tx: &mut Tx<'_>, kind: Option<&str>) -> Result<Vec<LocalObject>, ReplicaError> {
+    let Some(kind) = kind else {
+        let sql = format!("select {COLUMNS} from object order by key");
+        return Ok(tx.query(&sql, &[], local)?);
+    };
+    // The character after a colon is a semicolon.
+    let (from, below) = (format!("{kind}:"), format!("{kind};"));
+    let sql = format!("select {COLUMNS} from object where key >= $1 and key < $2 order by key");
+    Ok(tx.query(&sql, &[&from, &below], local)?)
+}
+
+/// Reads the dirty objects, in the order of their edits.
+pub(crate) fn dirty(tx: &mut Tx<'_>) -> Result<Vec<LocalObject>, ReplicaError> {
+    let sql =
+        format!("select {COLUMNS} from object where generation <> 0 order by generation, key");
+    Ok(tx.query(&sql, &[], local)?)
+}
+
+/// Reads the objects that did not come in the full sync with this number, dirty ones too.
+pub(crate) fn unseen(tx: &mut Tx<'_>, full_sync: u64) -> Result<Vec<LocalObject>, ReplicaError> {
+    let sql = format!("select {COLUMNS} from object where seen_in <> $1");
+    Ok(tx.query(&sql, &[&number(full_sync)?], local)?)
+}
+
+/// The numbers of objects by kind, by the kinds' names.
+pub(crate) fn kinds(tx: &mut Tx<'_>) -> Result<Vec<KindCount>, ReplicaError> {
+    Ok(tx.query(
+        "select substr(key, 1, instr(key, ':') - 1) as kind, count(*) as objects
+         from object where value is not null group by kind order by kind",
+        &[],
+        |row| {
+            Ok(KindCount {
+                kind: row.text("kind")?,
+                objects: u64::try_from(row.i64("objects")?).unwrap_or_default(),
+            })
+        },
+    )?)
+}
+
+/// The number of objects of a kind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct KindCount {
+    /// The name of the kind.
+    pub kind: String,
+    /// The number of objects.
+    pub objects: u64,
+}
+
+/// The number of objects that are there, and of dirty ones.
+pub(crate) fn counts(tx: &mut Tx<'_>) -> Result<ObjectCounts, ReplicaError> {
+    let counted = tx.query_one(
+        "select count(value) as held, count(*) filter (where generation <> 0) as dirty from object",
+        &[],
+        |row| Ok((row.i64("held")?, row.i64("dirty")?)),
+    )?;
+    let number = |count: i64| usize::try_from(count).unwrap_or_default();
+    Ok(ObjectCounts {
+        held: number(counted.0),
+        dirty: number(counted.1),
+    })
+}
+
+/// Numbers of objects.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ObjectCounts {
+    /// Objects that were not deleted here.
+    pub(crate) held: usize,
+    /// Objects with changes that were not sent yet.
+    pub(crate) dirty: usize,
+}
+
+/// Stores an object.
+pub(crate) fn put(tx: &mut Tx<'_>, object: &LocalObject) -> Result<(), ReplicaError> {
+    let base_usn = object.base.as_ref().map(|base| usn_number(base.usn));
+    let base_usn = base_usn.transpose()?;
+    let base_value = object.base_value().map(Value::to_string);
+    let value = object.value.as_ref().map(Value::to_string);
+    let generation = number(object.generation)?;
+    let seen_in = number(object.seen_in)?;
+    let parameters: [&dyn ToValue; 6] = [
+        &object.key.as_str(),
+        &base_usn,
+        &base_value,
+        &value,
+        &generation,
+        &seen_in,
+    ];
+    tx.execute(
+        "insert into object (key, base_usn, base_value, value, generation, seen_in)
+         values ($1, $2, $3, $4, $5, $6)
+         on conflict (key) do update set base_usn = excluded.base_usn,
+             base_value = excluded.base_value, value = excluded.value,
+             generation = excluded.generation, seen_in = excluded.seen_in",
+        &parameters,
+    )?;
+    Ok(())
+}
+
+/// Removes an object.
+pub(crate) fn remove(tx: &mut Tx<'_>, key: &ObjectKey) -> Result<(), ReplicaError> {
+    tx.execute("delete from object where key = $1", &[&key.as_str()])?;
+    Ok(())
+}
+
+/// Stores what became of an object. `at_ms` is the time of a conflict in Unix ms.
+pub(crate) fn apply(
+    tx: &mut Tx<'_>,
+    key: &ObjectKey,
+    outcome: &Outcome,
+    at_ms: i64,
+) -> Result<(), ReplicaError> {
+    match &outcome.object {
+        Some(object) => put(tx, object)?,
+        None => remove(tx, key)?,
+    }
+    match &outcome.conflict {
+        Some(conflict) => conflict_row::add(tx, conflict, at_ms),
+        None => Ok(()),
+    }
+}
+
+fn local(row: &Row<'_>) -> Result<LocalObject, DbError> {
+    let key = ObjectKey::parse(row.str("key")?);
+    let number = |number: i64| u64::try_from(number).unwrap_or_default();
+    Ok(LocalObject {
+        key: key.map_err(|error| DbError::invalid(error.to_string()))?,
+        base: base(row)?,
+        value: json(row.opt_str("value")?)?,
+        generation: number(row.i64("generation")?),
+        seen_in: number(row.i64("seen_in")?),
+    })
+}
+
+/// The base of an object's or conflict's row.
+pub(crate) fn base(row: &Row<'_>) -> Result<Option<Base>, DbError> {
+    let usn = row.opt_i64("base_usn")?;
+    let value = json(row.opt_str("base_value")?)?;
+    Ok(usn.map(|usn| Base {
+        usn: Usn::new(u64::try_from(usn).unwrap_or_default()),
+        value,
+    }))
+}
+
+/// A value from its JSON.
+pub(crate) fn json(text: Option<&str>) -> Result<Option<Value>, DbError> {
+    text.map(serde_json::from_str)
+        .transpose()
+        .map_err(|error| DbError::invalid(error.to_string()))
+}
+
+/// A USN for the database.
+pub(crate) fn usn_number(usn: Usn) -> Result<i64, ReplicaError> {
+    number(usn.get())
+}
+
+/// A number for the database.
+pub(crate) fn number(number: u64) -> Result<i64, ReplicaError> {
+    i64::try_from(number).map_err(ReplicaError::damaged)
+}
+
+const COLUMNS: &str = "key, base_usn, base_value, value, generation, seen_in";

@@ -1,0 +1,105 @@
+use driftline_core::sync::{
+    ChangeResult, DeviceIdentity, LibraryProgress, PushAnswer, StoredPush, next_push, pushed,
+    refused,
+};
+use driftline_db::Tx;
+
+use crate::{ReplicaError, object_row, replica_row};
+
+/// The preparation of the next push.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PushJob {
+    /// The largest number of changes.
+    pub(crate) max_changes: usize,
+    /// 128 random bits, for a new identity.
+    pub(crate) bits: u128,
+    /// The time of conflicts in Unix ms.
+    pub(crate) now_ms: i64,
+}
+
+impl PushJob {
+    /// The push to send: the stored one, or a new one, which is stored. `None` if there is nothing to send.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<Option<StoredPush>, ReplicaError> {
+        let row = replica_row::require(tx)?;
+        let full_sync = row.progress.full_sync;
+        let identity = match replica_row::pending_push(tx)? {
+            Some(push) if push.is_current(full_sync) => return Ok(Some(push)),
+            Some(_) => {
+                let identity = DeviceIdentity::new(self.bits);
+                replica_row::end_push(tx, &identity)?;
+                identity
+            }
+            None => row.identity,
+        };
+        let dirty = object_row::dirty(tx)?;
+        let next = next_push(identity, &row.progress, dirty, self.max_changes);
+        for object in next.too_large {
+            let key = object.key.clone();
+            let outcome = refused(object, TOO_LARGE);
+            object_row::apply(tx, &key, &outcome, self.now_ms)?;
+        }
+        if let Some(push) = &next.push {
+            replica_row::set_pending_push(tx, push)?;
+        }
+        Ok(next.push)
+    }
+}
+
+/// Drops a push that the server has not stored, since it is too long. A change that was alone in it is refused.
+///
+/// # Errors
+/// [`ReplicaError::Db`] if the database fails.
+pub(crate) fn drop_too_long(
+    tx: &mut Tx<'_>,
+    push: &StoredPush,
+    now_ms: i64,
+) -> Result<(), ReplicaError> {
+    if let [only] = push.changes.as_slice()
+        && let Some(object) = object_row::get(tx, &only.key)?
+    {
+        let outcome = refused(object, TOO_LARGE);
+        object_row::apply(tx, &only.key, &outcome, now_ms)?;
+    }
+    replica_row::end_push(tx, &push.identity)
+}
+
+/// Stores the answer to a push, with the progress after it. Returns the number of changes that the server has.
+///
+/// # Errors
+/// [`ReplicaError::Db`] if the database fails.
+pub(crate) fn take_answer(
+    tx: &mut Tx<'_>,
+    push: &StoredPush,
+    answer: &PushAnswer,
+    progress: &LibraryProgress,
+    now_ms: i64,
+) -> Result<usize, ReplicaError> {
+    let mut done = 0;
+    for (sent, result) in push.changes.iter().zip(&answer.results) {
+        let local = object_row::get(tx, &sent.key)?;
+        let outcome = pushed(local, sent, result);
+        object_row::apply(tx, &sent.key, &outcome, now_ms)?;
+        if matches!(result, ChangeResult::Done { .. }) {
+            done += 1;
+        }
+    }
+    replica_row::set_progress(tx, progress)?;
+    replica_row::end_push(tx, &DeviceIdentity::after(push))?;
+    Ok(done)
+}
+
+/// True if the results are those of the changes of the push.
+pub(crate) fn fits(push: &StoredPush, answer: &PushAnswer) -> bool {
+    let sent = push.changes.iter().map(|change| &change.key);
+    let results = answer.results.iter().map(|result| match result {
+        ChangeResult::Done { key, .. }
+        | ChangeResult::Conflict { key, .. }
+        | ChangeResult::Refused { key, .. } => key,
+    });
+    sent.eq(results)
+}
+
+const TOO_LARGE: &str = "it is larger than a request may be";

@@ -1,0 +1,411 @@
+use std::path::Path;
+
+use driftline_core::sync::{
+    ACCOUNT_LIBRARY, Binding, DeviceIdentity, LibraryRequest, LocalObject, ObjectKey, ObjectKind,
+    ObjectValue, SyncRequest, same_value,
+};
+use driftline_db::{Db, Migration, Options, Root, Target, Tx};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::{
+    ConflictRow, KindCount, ReplicaError, ReplicaObject,
+    backoff::Random,
+    client::{Client, Retries},
+    conflict_row,
+    folder::Folder,
+    object_row, replica_row,
+    server_url::ServerUrl,
+    subscription_row::{self, Subscription},
+    token::Token,
+};
+
+/// A device's copy of its account's library. This process alone works with it until it is closed.
+#[derive(Debug)]
+pub struct Replica {
+    folder: Folder,
+    db: Db,
+    url: ServerUrl,
+    binding: Binding,
+}
+
+/// The outcome of [`Replica::init`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InitOutcome {
+    /// A replica was made.
+    Made,
+    /// The replica has another token; everything else stayed.
+    TokenRenewed,
+}
+
+/// The state of a replica.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReplicaStatus {
+    /// The server's address.
+    pub url: String,
+    /// The identity of the server.
+    pub server: String,
+    /// The account's ID.
+    pub account: String,
+    /// The name under which this device pushes.
+    pub device: String,
+    /// The numbers of objects by kind.
+    pub kinds: Vec<KindCount>,
+    /// The number of objects with changes that were not sent yet.
+    pub dirty: u64,
+    /// The number of conflicts that were not resolved yet.
+    pub open_conflicts: u64,
+    /// True if a push was sent whose answer did not arrive.
+    pub is_push_pending: bool,
+    /// False before the first full sync is complete, and during another one.
+    pub is_complete: bool,
+    /// The cursor.
+    pub cursor: Option<String>,
+    /// The time of the last complete sync in Unix ms.
+    pub synced_at_ms: Option<i64>,
+    /// The sources to which the replica subscribes, by their names.
+    pub subscriptions: Vec<Subscription>,
+}
+
+/// The outcome of an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Edited {
+    /// False if the object was so already.
+    pub changed: bool,
+    /// True if the object has a change that was not sent yet.
+    pub dirty: bool,
+}
+
+/// The version of an object that stays after a conflict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Resolution {
+    /// The version of this device, which the next sync sends.
+    Mine,
+    /// The version that the replica has now.
+    Theirs,
+}
+
+/// A conflict that was resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Resolved {
+    /// Its number.
+    pub id: i64,
+    /// The key of the object.
+    pub key: ObjectKey,
+    /// The version that stays.
+    pub resolution: Resolution,
+}
+
+impl Replica {
+    /// Asks the server whose token the client has, and makes a replica of that account. If the folder has a replica of the
+    /// same account, its token is replaced, and the server's address if that is another one.
+    ///
+    /// # Errors
+    /// [`ReplicaError::OtherAccount`] or [`ReplicaError::OtherServer`] if the folder has a replica of another account or
+    /// server, which stays as it is. Another [`ReplicaError`] if the server does not answer or the folder cannot be used.
+    pub async fn init(
+        folder: &Path,
+        client: &Client,
+        random: &mut Random<'_>,
+    ) -> Result<(Self, InitOutcome), ReplicaError> {
+        let folder = Folder::make(folder).await?;
+        let found = ask(client, random).await?;
+        let bits = random();
+        let db = open_db(&folder).await?;
+        let url = client.server().clone();
+        let binding = found.clone();
+        let outcome = db.write(Root::none(), move |tx| bind(tx, &url, &binding, bits));
+        let outcome = match outcome.await {
+            Ok(outcome) => client.token().write(folder.path()).map(|()| outcome),
+            Err(error) => Err(error),
+        };
+        match outcome {
+            Ok(outcome) => {
+                let replica = Self {
+                    folder,
+                    db,
+                    url: client.server().clone(),
+                    binding: found,
+                };
+                Ok((replica, outcome))
+            }
+            Err(error) => {
+                db.close().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Opens the replica in a folder.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NoReplica`] if the folder has none; [`ReplicaError::Locked`] if another process keeps it for more than
+    /// 5 s; [`ReplicaError::Db`] if its database cannot be used.
+    pub async fn open(folder: &Path) -> Result<Self, ReplicaError> {
+        let folder = Folder::open(folder).await?;
+        let db = open_db(&folder).await?;
+        let row = db.read(replica_row::get).await?;
+        let Some(row) = row else {
+            db.close().await;
+            let path = folder.path().display().to_string();
+            return Err(ReplicaError::NoReplica(path));
+        };
+        Ok(Self {
+            folder,
+            db,
+            url: row.url.parse()?,
+            binding: row.binding,
+        })
+    }
+
+    /// The client of the replica's server, with the replica's token.
+    ///
+    /// # Errors
+    /// [`ReplicaError::File`] or [`ReplicaError::Token`] if the token cannot be read.
+    pub fn client(&self, retries: Retries) -> Result<Client, ReplicaError> {
+        let token = Token::of_folder(self.folder.path())?;
+        Client::new(&self.url, token, retries)
+    }
+
+    /// The server and account to which the replica belongs.
+    pub fn binding(&self) -> &Binding {
+        &self.binding
+    }
+
+    /// The state of the replica.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    pub async fn status(&self) -> Result<ReplicaStatus, ReplicaError> {
+        self.read(status).await
+    }
+
+    /// The objects whose kind has this name, or all, by their keys. Those that were deleted here are not listed.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    pub async fn objects(&self, kind: Option<&str>) -> Result<Vec<ReplicaObject>, ReplicaError> {
+        let kind = kind.map(str::to_owned);
+        self.read(move |tx| {
+            let objects = object_row::list(tx, kind.as_deref())?.into_iter();
+            Ok(objects.filter_map(ReplicaObject::from_local).collect())
+        })
+        .await
+    }
+
+    /// An object; `None` if there is none, or it was deleted here.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    pub async fn object(&self, key: &ObjectKey) -> Result<Option<ReplicaObject>, ReplicaError> {
+        let key = key.clone();
+        self.read(move |tx| Ok(object_row::get(tx, &key)?.and_then(ReplicaObject::from_local)))
+            .await
+    }
+
+    /// Gives an object another value; `None` deletes it. The next sync sends the change.
+    ///
+    /// # Errors
+    /// [`ReplicaError::ReadOnly`] if devices cannot change objects of this kind; [`ReplicaError::Value`] if the value is not
+    /// one of the kind; [`ReplicaError::Db`] if the database fails.
+    pub async fn edit(&self, key: ObjectKey, value: Option<Value>) -> Result<Edited, ReplicaError> {
+        let value = checked(&key, value)?;
+        self.write(move |tx| edit(tx, &key, value.clone())).await
+    }
+
+    /// The open conflicts, or all, by their numbers.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    pub async fn conflicts(&self, all: bool) -> Result<Vec<ConflictRow>, ReplicaError> {
+        self.read(move |tx| conflict_row::list(tx, all)).await
+    }
+
+    /// Resolves a conflict.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if devices
+    /// cannot send objects of this kind; [`ReplicaError::Db`] if the database fails.
+    pub async fn resolve(&self, id: i64, resolution: Resolution) -> Result<Resolved, ReplicaError> {
+        self.write(move |tx| {
+            let conflict = conflict_row::open(tx, id)?;
+            if resolution == Resolution::Mine {
+                let mine = checked(&conflict.key, conflict.mine)?;
+                edit(tx, &conflict.key, mine)?;
+            }
+            conflict_row::resolve(tx, id)?;
+            Ok(Resolved {
+                id,
+                key: conflict.key,
+                resolution,
+            })
+        })
+        .await
+    }
+
+    /// Closes the database, and gives the folder's lock back.
+    pub async fn close(self) {
+        self.db.close().await;
+    }
+
+    /// The server's address.
+    pub(crate) fn url(&self) -> &ServerUrl {
+        &self.url
+    }
+
+    /// Runs a transaction that only reads.
+    pub(crate) async fn read<T: Send + 'static>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, ReplicaError> + Send + 'static,
+    ) -> Result<T, ReplicaError> {
+        self.db.read(job).await
+    }
+
+    /// Runs a transaction that may write.
+    pub(crate) async fn write<T: Send + 'static>(
+        &self,
+        job: impl FnMut(&mut Tx<'_>) -> Result<T, ReplicaError> + Send + 'static,
+    ) -> Result<T, ReplicaError> {
+        self.db.write(Root::none(), job).await
+    }
+}
+
+/// Asks the server whose token the client has.
+///
+/// # Errors
+/// [`ReplicaError`] if the server gives no good answer.
+pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
+    let request = SyncRequest {
+        libraries: vec![LibraryRequest {
+            library: ACCOUNT_LIBRARY.to_owned(),
+            cursor: None,
+        }],
+        max_entries: Some(1),
+        max_bytes: Some(10_000),
+    };
+    let answer = client.pull(&request, random).await?;
+    Ok(Binding {
+        server: answer.server,
+        account: answer.account,
+    })
+}
+
+async fn open_db(folder: &Folder) -> Result<Db, ReplicaError> {
+    let path = folder.database();
+    let options = Options {
+        readers: 1,
+        group: 1,
+        ..Options::new(Target::Sqlite { path }, MIGRATIONS)
+    };
+    let opened = tokio::task::spawn_blocking(move || Db::open(options)).await;
+    Ok(opened.map_err(ReplicaError::damaged)??)
+}
+
+/// Adds the row of a new replica, or checks that of an old one.
+fn bind(
+    tx: &mut Tx<'_>,
+    url: &ServerUrl,
+    found: &Binding,
+    bits: u128,
+) -> Result<InitOutcome, ReplicaError> {
+    let Some(row) = replica_row::get(tx)? else {
+        replica_row::add(tx, url.as_str(), found, &DeviceIdentity::new(bits))?;
+        return Ok(InitOutcome::Made);
+    };
+    check_binding(url, &row.binding, found)?;
+    replica_row::set_server(tx, url.as_str(), found)?;
+    Ok(InitOutcome::TokenRenewed)
+}
+
+/// Checks that an answer is one to the replica's account on its server.
+///
+/// # Errors
+/// [`ReplicaError::OtherServer`] or [`ReplicaError::OtherAccount`] if it is not.
+pub(crate) fn check_binding(
+    url: &ServerUrl,
+    own: &Binding,
+    found: &Binding,
+) -> Result<(), ReplicaError> {
+    if own.server != found.server {
+        return Err(ReplicaError::OtherServer {
+            url: url.to_string(),
+        });
+    }
+    if own.account != found.account {
+        return Err(ReplicaError::OtherAccount {
+            url: url.to_string(),
+            own: own.account.clone(),
+            found: found.account.clone(),
+        });
+    }
+    Ok(())
+}
+
+fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
+    let row = replica_row::require(tx)?;
+    let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+    Ok(ReplicaStatus {
+        url: row.url,
+        server: row.binding.server,
+        account: row.binding.account,
+        device: row.identity.device,
+        kinds: object_row::kinds(tx)?,
+        dirty: number(object_row::counts(tx)?.dirty),
+        open_conflicts: number(conflict_row::count_open(tx)?),
+        is_push_pending: replica_row::pending_push(tx)?.is_some(),
+        is_complete: row.progress.cursor.is_some() && row.progress.paging.is_none(),
+        cursor: row.progress.cursor,
+        synced_at_ms: row.synced_at_ms,
+        subscriptions: subscription_row::counted(tx)?,
+    })
+}
+
+/// The value that a device may give an object.
+fn checked(key: &ObjectKey, value: Option<Value>) -> Result<Option<Value>, ReplicaError> {
+    match (key.kind(), &value) {
+        (None | Some(ObjectKind::Filter), _) | (Some(ObjectKind::Marker), None) => {
+            return Err(ReplicaError::ReadOnly(key.clone()));
+        }
+        _ => {}
+    }
+    let value = value
+        .map(|value| ObjectValue::read(key, value))
+        .transpose()?;
+    Ok(value.map(|value| value.json()))
+}
+
+fn edit(tx: &mut Tx<'_>, key: &ObjectKey, value: Option<Value>) -> Result<Edited, ReplicaError> {
+    let before = object_row::get(tx, key)?;
+    let old = before.as_ref().and_then(|object| object.value.as_ref());
+    if same_value(key.kind(), old, value.as_ref()) {
+        return Ok(Edited {
+            changed: false,
+            dirty: before.is_some_and(|object| object.is_dirty()),
+        });
+    }
+    let generation = replica_row::next_generation(tx)?;
+    let push = replica_row::pending_push(tx)?;
+    let is_sent = push.is_some_and(|push| push.change(key).is_some());
+    let after = match before {
+        Some(object) => object.edit(value, generation, is_sent),
+        None => value.map(|value| LocalObject::added(key.clone(), value, generation)),
+    };
+    match &after {
+        Some(object) => object_row::put(tx, object)?,
+        None => object_row::remove(tx, key)?,
+    }
+    Ok(Edited {
+        changed: true,
+        dirty: after.is_some_and(|object| object.is_dirty()),
+    })
+}
+
+/// The schema, in one step. Until the first release it is edited in place.
+const MIGRATIONS: &[Migration] = &[Migration {
+    version: 1,
+    name: "replica",
+    compat_version: 1,
+    sql: include_str!("schema.sql"),
+}];

@@ -1,0 +1,85 @@
+-- The replica itself: whose it is, and how far it is.
+create table replica (
+    one {i64} primary key not null check (one = 1),
+    -- The server's address.
+    url text not null,
+    -- The server and account, the progress of the library, and the identity of this device, as JSON.
+    binding text not null,
+    progress text not null,
+    identity text not null,
+    -- The number of the device's last edit.
+    generation {i64} not null,
+    -- While a pull is not complete: the number of objects at its start, and of those that it has removed.
+    pull_held {i64},
+    pull_removed {i64} not null,
+    -- Unix ms, by the device's clock.
+    synced_at_ms {i64}
+) {strict};
+
+create table object (
+    key text primary key not null {collate_c},
+    -- The server's version; without a USN there is none, without a value it is a tombstone.
+    base_usn {i64},
+    base_value text,
+    -- The value here, as JSON; null if it was deleted here.
+    value text,
+    -- The number of the edit that made it dirty; 0 if it is clean.
+    generation {i64} not null,
+    -- The number of the full sync in which it came last.
+    seen_in {i64} not null
+) {strict};
+
+create index object_dirty on object (generation) where generation <> 0;
+
+-- Edits that were not merged; those that a person, or a rule, has resolved stay here.
+create table conflict (
+    id {i64} primary key not null,
+    key text not null,
+    -- The value of this device, as JSON; null if it was deleted here.
+    value text,
+    base_usn {i64},
+    base_value text,
+    reason text not null,
+    -- The words of the server.
+    refusal text,
+    at_ms {i64} not null,
+    is_resolved {bool} not null
+) {strict};
+
+-- The push that was not answered yet. It is stored before it is sent.
+create table pending_push (
+    one {i64} primary key not null check (one = 1),
+    -- The push, as JSON.
+    push text not null
+) {strict};
+
+-- The libraries of sources of which this is a replica, too.
+create table subscription (
+    library text primary key not null {collate_c},
+    -- The source's name.
+    source text not null,
+    cursor text,
+    full_sync {i64} not null,
+    is_complete {bool} not null,
+    -- True if the account may not read the source any more.
+    is_gone {bool} not null,
+    -- As those of `replica`.
+    pull_held {i64},
+    pull_removed {i64} not null
+) {strict};
+
+-- The objects of the subscriptions.
+create table entry (
+    library text not null {collate_c},
+    key text not null {collate_c},
+    -- The place in the source's timeline; 0 if the object is of a later version and has none.
+    place {i64} not null,
+    seen_in {i64} not null,
+    -- The value, as JSON.
+    value text not null,
+    primary key (library, key)
+) {strict};
+
+create index entry_place on entry (library, place);
+
+create index entry_newest on entry (place, library);

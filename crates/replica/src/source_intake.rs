@@ -1,0 +1,73 @@
+use driftline_core::sync::{SourceIntake, is_mass_deletion};
+use driftline_db::Tx;
+
+use crate::{
+    ReplicaError, entry_row, intake::IntakeCounts, replica_row::PullCounts, subscription_row,
+};
+
+/// The storing of a source's part of an answer.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceIntakeJob {
+    /// The part.
+    pub(crate) intake: SourceIntake,
+    /// True if a person has agreed to a mass deletion.
+    pub(crate) may_remove_many: bool,
+}
+
+impl SourceIntakeJob {
+    /// Stores the part: the library's end, the tombstones, the objects, the sweep, and the progress. Stores nothing if the
+    /// subscription has ended meanwhile.
+    ///
+    /// # Errors
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the source's entries, and nobody has agreed;
+    /// [`ReplicaError::Db`] if the database fails. Nothing is stored then.
+    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
+        let intake = &self.intake;
+        let library = intake.progress.library.as_str();
+        let mut counts = IntakeCounts::default();
+        let Some(row) = subscription_row::get(tx, library)? else {
+            return Ok(counts);
+        };
+        let held = match row.pull.held {
+            Some(held) => held,
+            None => entry_row::count(tx, library)?,
+        };
+        // A first full sync begins with nothing.
+        let now_held = match intake.sweeps || !intake.gone.is_empty() {
+            true => entry_row::count(tx, library)?,
+            false => held,
+        };
+        if intake.is_gone {
+            counts.removed += entry_row::remove_all(tx, library)?;
+        }
+        for tombstone in &intake.gone {
+            counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
+        }
+        let full_sync = intake.progress.full_sync;
+        for object in &intake.objects {
+            entry_row::put(tx, library, object, full_sync)?;
+            counts.pulled += 1;
+        }
+        if intake.sweeps {
+            counts.removed += entry_row::sweep(tx, library, full_sync)?;
+        }
+        let (removed, all) = (row.pull.removed + counts.removed, held.max(now_held));
+        let is_asked = !self.may_remove_many && !intake.is_gone;
+        if is_asked && is_mass_deletion(removed, all) {
+            return Err(ReplicaError::ManyRemoved {
+                library: format!("the source {}", row.source),
+                removed,
+                all,
+            });
+        }
+        let pull = match intake.is_last {
+            true => PullCounts::default(),
+            false => PullCounts {
+                held: Some(held),
+                removed,
+            },
+        };
+        subscription_row::set_progress(tx, &intake.progress, intake.is_gone, pull)?;
+        Ok(counts)
+    }
+}

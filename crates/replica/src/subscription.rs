@@ -1,0 +1,86 @@
+use crate::{
+    Replica, ReplicaError, Subscription,
+    backoff::Random,
+    client::Client,
+    replica::{ask, check_binding},
+    subscription_row,
+};
+
+impl Replica {
+    /// Subscribes to the sources with these names, beside those that are subscribed. The next sync copies them. Returns all
+    /// subscriptions, by the sources' names.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NoSource`] if the account may read no source with one of the names; nothing is subscribed then.
+    /// Another [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the
+    /// database fails.
+    pub async fn subscribe(
+        &self,
+        client: &Client,
+        names: &[String],
+        random: &mut Random<'_>,
+    ) -> Result<Vec<Subscription>, ReplicaError> {
+        // The IDs of libraries are those of one server.
+        let found = ask(client, random).await?;
+        check_binding(self.url(), self.binding(), &found)?;
+        let libraries = client.libraries(random).await?.into_iter();
+        let sources: Vec<(String, String)> = libraries
+            .filter_map(|name| Some((name.library, name.source?)))
+            .collect();
+        let is_known = |name: &&String| sources.iter().any(|(_, source)| source == *name);
+        if let Some(name) = names.iter().find(|name| !is_known(name)) {
+            return Err(ReplicaError::NoSource {
+                server: self.url().to_string(),
+                name: name.clone(),
+                known: in_words(sources.iter().map(|(_, source)| source.as_str())),
+            });
+        }
+        let chosen = sources.into_iter();
+        let chosen: Vec<(String, String)> = chosen
+            .filter(|(_, source)| names.contains(source))
+            .collect();
+        self.write(move |tx| {
+            for (library, source) in &chosen {
+                // A source that was removed may have left its name to this one.
+                for old in subscription_row::list(tx)? {
+                    if old.is_gone && old.source == *source && old.progress.library != *library {
+                        subscription_row::remove(tx, &old.progress.library)?;
+                    }
+                }
+                subscription_row::add(tx, library, source)?;
+            }
+            subscription_row::counted(tx)
+        })
+        .await
+    }
+
+    /// Ends the subscription of a source, and removes its entries. Returns the other subscriptions, by the sources' names.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NotSubscribed`] if there is no subscription of this name; [`ReplicaError::Db`] if the database fails.
+    pub async fn unsubscribe(&self, name: &str) -> Result<Vec<Subscription>, ReplicaError> {
+        let name = name.to_owned();
+        self.write(move |tx| {
+            let rows = subscription_row::list(tx)?;
+            if rows.iter().all(|row| row.source != name) {
+                return Err(ReplicaError::NotSubscribed {
+                    name: name.clone(),
+                    known: in_words(rows.iter().map(|row| row.source.as_str())),
+                });
+            }
+            for row in rows.iter().filter(|row| row.source == name) {
+                subscription_row::remove(tx, &row.progress.library)?;
+            }
+            subscription_row::counted(tx)
+        })
+        .await
+    }
+}
+
+/// Names in words.
+pub(crate) fn in_words<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    match names.collect::<Vec<_>>().as_slice() {
+        [] => "none".to_owned(),
+        names => names.join(", "),
+    }
+}

@@ -1,0 +1,333 @@
+use driftline_core::sync::{
+    ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceSession,
+    SyncAnswer, SyncRequest, SyncSession, SyncStep, SyncStop,
+};
+use serde::Serialize;
+
+use crate::{
+    Replica, ReplicaError,
+    backoff::Random,
+    client::Client,
+    conflict_row,
+    intake::{IntakeCounts, IntakeJob},
+    object_row,
+    push_job::{self, PushJob},
+    replica_row,
+    source_intake::SourceIntakeJob,
+    subscription_row,
+};
+
+/// The arguments of a synchronization.
+pub struct SyncContext<'a> {
+    /// The time of conflicts and of the sync in Unix ms.
+    pub now_ms: i64,
+    /// The source of random numbers.
+    pub random: &'a mut Random<'a>,
+    /// True if a person has agreed to a mass deletion.
+    pub may_remove_many: bool,
+    /// Called after each answer that was stored.
+    pub progress: &'a mut (dyn FnMut(&SyncProgress) + Send + 'a),
+}
+
+/// The work of a synchronization so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SyncProgress {
+    /// The number of objects that came.
+    pub pulled: usize,
+    /// The number of objects that were removed here.
+    pub removed: usize,
+    /// The number of changes that the server has stored.
+    pub pushed: usize,
+    /// The number of requests.
+    pub requests: u64,
+}
+
+/// The outcome of a synchronization.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct SyncReport {
+    /// The work.
+    #[serde(flatten)]
+    pub work: SyncProgress,
+    /// The number of conflicts that were added, also of those that a rule has resolved.
+    pub new_conflicts: usize,
+    /// The number of objects with changes that were not sent yet.
+    pub dirty: usize,
+    /// The number of conflicts that were not resolved yet.
+    pub open_conflicts: usize,
+}
+
+impl SyncReport {
+    /// True if the synchronization has changed something here or on the server.
+    pub fn has_changes(&self) -> bool {
+        let work = &self.work;
+        work.pulled + work.removed + work.pushed + self.new_conflicts > 0
+    }
+}
+
+/// The direction in which changes go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Direction {
+    Pull,
+    Push,
+    Both,
+}
+
+/// One synchronization.
+struct Run<'a, 'c> {
+    replica: &'a Replica,
+    client: &'a Client,
+    context: &'a mut SyncContext<'c>,
+    session: SyncSession,
+    sources: SourceSession,
+    work: SyncProgress,
+    /// The largest number of changes in a push.
+    max_changes: usize,
+}
+
+impl Replica {
+    /// Fetches the changes of the account's library and of the subscriptions. Changes of this device stay here. Each
+    /// library's part of an answer is stored in one transaction with its cursor, so a pull that was dropped goes on there.
+    ///
+    /// # Errors
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica, and nobody has agreed; another [`ReplicaError`]
+    /// if the server gives no good answer, is another one or answers for another account, or the database fails.
+    pub async fn pull(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport, ReplicaError> {
+        self.run(client, context, Direction::Pull).await
+    }
+
+    /// Sends the changes of this device, after a pull of the account's library. Changes that come between are fetched by the
+    /// next pull.
+    ///
+    /// # Errors
+    /// The same as those of [`Replica::pull`].
+    pub async fn push(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport, ReplicaError> {
+        self.run(client, context, Direction::Push).await
+    }
+
+    /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device.
+    ///
+    /// # Errors
+    /// The same as those of [`Replica::pull`].
+    pub async fn sync(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+    ) -> Result<SyncReport, ReplicaError> {
+        self.run(client, context, Direction::Both).await
+    }
+
+    async fn run(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+        direction: Direction,
+    ) -> Result<SyncReport, ReplicaError> {
+        let (row, before, sources) = self
+            .read(move |tx| {
+                let sources = match direction {
+                    Direction::Push => Vec::new(),
+                    Direction::Pull | Direction::Both => subscription_row::progresses(tx)?,
+                };
+                let row = replica_row::require(tx)?;
+                Ok((row, conflict_row::count(tx)?, sources))
+            })
+            .await?;
+        let now_ms = context.now_ms;
+        let mut run = Run {
+            replica: self,
+            client,
+            context,
+            sources: SourceSession::new(row.binding.clone(), sources),
+            session: SyncSession::new(row.progress, Some(row.binding)),
+            work: SyncProgress::default(),
+            max_changes: MAX_PUSH_CHANGES,
+        };
+        run.steps(direction).await?;
+        let work = run.work;
+        self.write(move |tx| {
+            replica_row::set_synced(tx, now_ms)?;
+            if direction != Direction::Push {
+                subscription_row::end_pulls(tx)?;
+            }
+            Ok(SyncReport {
+                work,
+                new_conflicts: conflict_row::count(tx)?.saturating_sub(before),
+                dirty: object_row::counts(tx)?.dirty,
+                open_conflicts: conflict_row::count_open(tx)?,
+            })
+        })
+        .await
+    }
+
+    fn stopped(&self, stop: SyncStop) -> ReplicaError {
+        let url = self.url().to_string();
+        match stop {
+            SyncStop::OtherServer { .. } => ReplicaError::OtherServer { url },
+            SyncStop::OtherAccount { expected, found } => ReplicaError::OtherAccount {
+                url,
+                own: expected,
+                found,
+            },
+            other => ReplicaError::Malformed {
+                server: url,
+                cause: other.to_string(),
+            },
+        }
+    }
+}
+
+impl Run<'_, '_> {
+    async fn steps(&mut self, direction: Direction) -> Result<(), ReplicaError> {
+        loop {
+            match self.session.next() {
+                SyncStep::Pull { cursor } => {
+                    // The changes that came between are left to the next pull.
+                    if direction == Direction::Push && self.work.pushed > 0 {
+                        let counts = self.replica.read(object_row::counts).await?;
+                        if counts.dirty == 0 {
+                            return Ok(());
+                        }
+                    }
+                    let own = LibraryRequest {
+                        library: ACCOUNT_LIBRARY.to_owned(),
+                        cursor,
+                    };
+                    self.pull(Some(own)).await?;
+                }
+                SyncStep::Push if direction == Direction::Pull => break,
+                SyncStep::Push => self.push().await?,
+                SyncStep::Done => break,
+                SyncStep::Stopped(stop) => return Err(self.replica.stopped(stop)),
+            }
+        }
+        while !self.sources.next().is_empty() {
+            self.pull(None).await?;
+        }
+        Ok(())
+    }
+
+    /// Sends one request for the account's library, if `own` is one, and the sources that may have news. Stores the answer.
+    async fn pull(&mut self, own: Option<LibraryRequest>) -> Result<(), ReplicaError> {
+        let names_own = own.is_some();
+        let request = SyncRequest {
+            libraries: own.into_iter().chain(self.sources.next()).collect(),
+            max_entries: None,
+            max_bytes: None,
+        };
+        let answer = self.client.pull(&request, self.context.random).await?;
+        let is_own = |news: &LibraryNews| news.library == ACCOUNT_LIBRARY;
+        let (own, others): (Vec<_>, Vec<_>) = answer.news.into_iter().partition(is_own);
+        let part = |news| SyncAnswer {
+            server: answer.server.clone(),
+            account: answer.account.clone(),
+            news,
+        };
+        if names_own {
+            self.take_own(part(own)).await?;
+        }
+        self.take_sources(part(others)).await?;
+        self.show();
+        Ok(())
+    }
+
+    async fn take_own(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
+        let intake = self.session.pulled(answer);
+        let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
+        let job = IntakeJob {
+            intake,
+            is_last: !matches!(self.session.next(), SyncStep::Pull { .. }),
+            may_remove_many: self.context.may_remove_many,
+            now_ms: self.context.now_ms,
+        };
+        let counts = self.replica.write(move |tx| job.run(tx)).await?;
+        self.count(counts);
+        Ok(())
+    }
+
+    async fn take_sources(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
+        let intakes = self.sources.pulled(answer);
+        for intake in intakes.map_err(|stop| self.replica.stopped(stop))? {
+            let job = SourceIntakeJob {
+                intake,
+                may_remove_many: self.context.may_remove_many,
+            };
+            let counts = self.replica.write(move |tx| job.run(tx)).await?;
+            self.count(counts);
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, counts: IntakeCounts) {
+        self.work.pulled += counts.pulled;
+        self.work.removed += counts.removed;
+    }
+
+    async fn push(&mut self) -> Result<(), ReplicaError> {
+        let job = PushJob {
+            max_changes: self.max_changes,
+            bits: (self.context.random)(),
+            now_ms: self.context.now_ms,
+        };
+        let Some(push) = self.replica.write(move |tx| job.run(tx)).await? else {
+            self.session.nothing_to_push();
+            return Ok(());
+        };
+        let now_ms = job.now_ms;
+        let answered = self.client.push(&push.body, self.context.random).await;
+        match answered {
+            Ok(answer) if !push_job::fits(&push, &answer) => Err(ReplicaError::Malformed {
+                server: self.client.server().to_string(),
+                cause: "the results are not those of the changes".to_owned(),
+            }),
+            Ok(answer) => {
+                let progress = self.session.pushed(&push, &answer);
+                let progress = progress.map_err(|stop| self.replica.stopped(stop))?;
+                let stored = self
+                    .replica
+                    .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
+                self.work.pushed += stored.await?;
+                self.show();
+                Ok(())
+            }
+            Err(ReplicaError::Device { .. }) => {
+                tracing::info!("the server knows this device otherwise: it takes a new identity");
+                let identity = DeviceIdentity::new((self.context.random)());
+                let ended = self
+                    .replica
+                    .write(move |tx| replica_row::end_push(tx, &identity));
+                ended.await?;
+                self.session.device_refused();
+                Ok(())
+            }
+            Err(ReplicaError::TooLong { .. }) => {
+                self.max_changes = (push.changes.len() / 2).max(1);
+                let dropped = self
+                    .replica
+                    .write(move |tx| push_job::drop_too_long(tx, &push, now_ms));
+                dropped.await
+            }
+            Err(error @ ReplicaError::Rejected { .. }) => {
+                // The server has stored nothing of it. A newer program may make a better one.
+                let ended = self
+                    .replica
+                    .write(move |tx| replica_row::end_push(tx, &push.identity));
+                ended.await?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn show(&mut self) {
+        self.work.requests += 1;
+        (self.context.progress)(&self.work);
+    }
+}

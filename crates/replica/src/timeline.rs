@@ -1,0 +1,266 @@
+use std::{borrow::Cow, collections::HashSet};
+
+use driftline_core::{
+    post::Visibility,
+    predicate::{Matcher, NameContext, NeededFacts, PostFacts, Predicate, Usage},
+    sync::{ObjectKey, ObjectKind},
+};
+use driftline_db::Tx;
+use driftline_mastodon::{RawObject, StatedFacts};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use crate::{
+    Replica, ReplicaError,
+    entry_row::{self, EntryRow},
+    object_row,
+    subscription::in_words,
+    subscription_row::{self, SubscriptionRow},
+};
+
+/// The arguments of [`Replica::timeline`].
+#[derive(Clone, Debug, Default)]
+pub struct TimelineQuery {
+    /// The name of a subscribed source; all subscriptions without one.
+    pub source: Option<String>,
+    /// Only posts below this place.
+    pub below: Option<i64>,
+    /// The largest number of posts.
+    pub limit: usize,
+    /// Only posts that match this predicate, in its text form.
+    pub matching: Option<String>,
+}
+
+/// A post of a subscribed source.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReplicaPost {
+    /// The place in the source's timeline, in decimal digits. Later entries have larger ones.
+    pub place: String,
+    /// The source's name.
+    pub source: String,
+    /// Its name across servers.
+    pub uri: Option<String>,
+    /// Its address for people.
+    pub url: Option<String>,
+    /// Its author, `name@host`.
+    pub author: String,
+    /// Its time of creation in Unix ms.
+    pub created_at_ms: Option<i64>,
+    /// Its visibility; `None` if this version does not know it.
+    pub visibility: Option<Visibility>,
+    /// Its text, with its warning, the options of its poll and the descriptions of its media.
+    pub text: String,
+    /// True if it, or the post that it boosts, is bookmarked here.
+    pub bookmarked: bool,
+    /// The note on it, or on the post that it boosts.
+    pub note: Option<String>,
+    /// Mastodon's entity.
+    pub status: Box<RawValue>,
+}
+
+impl Replica {
+    /// The posts of one subscription or of all, by descending places. Each post comes once, at its highest place among them.
+    /// With a predicate, the entries are read one after the other until enough posts match.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NotSubscribed`] if there is no subscription of the source; [`ReplicaError::Query`] if the predicate is
+    /// not valid, or has a term that a filter of a synced library must not have; [`ReplicaError::Db`] if the database fails.
+    pub async fn timeline(&self, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
+        let origin = self.url().origin();
+        let filter = query.matching.as_deref();
+        let filter = filter.map(|text| Filter::parse(text, &origin));
+        let filter = filter.transpose()?;
+        self.read(move |tx| {
+            let scan = Scan {
+                query: &query,
+                filter: filter.as_ref(),
+                origin: &origin,
+                subscriptions: subscription_row::list(tx)?,
+                names: HashSet::new(),
+            };
+            scan.run(tx)
+        })
+        .await
+    }
+}
+
+/// A compiled predicate.
+struct Filter {
+    matcher: Matcher,
+    needed: NeededFacts,
+}
+
+impl Filter {
+    fn parse(text: &str, origin: &str) -> Result<Self, ReplicaError> {
+        let names = NameContext {
+            origin,
+            viewer: None,
+        };
+        let predicate = Predicate::parse(text, &names).map_err(|error| {
+            let hint = error.problem.hint();
+            ReplicaError::Query(format!("{error}. {hint}"))
+        })?;
+        let valid = predicate.validate(Usage::Sync);
+        valid.map_err(|error| ReplicaError::Query(error.to_string()))?;
+        Ok(Self {
+            matcher: Matcher::new(&predicate),
+            needed: predicate.needed_facts(),
+        })
+    }
+
+    /// True if a post matches, as the server at `origin` showed it.
+    fn matches(&self, status: &str, origin: &str) -> bool {
+        let stated = StatedFacts::read_needed(status, origin, self.needed);
+        let post = RawObject::parse(status).unwrap_or_default();
+        let account = post.object("account");
+        let nickname = account.some_text("display_name");
+        let entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
+        let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();
+        self.matcher.matches(&PostFacts {
+            author_id: account.id("id").and_then(|id| id.parse().ok()),
+            nickname: nickname.as_deref(),
+            entries: &entries,
+            attachments: &stated.attachments,
+            traits: &stated.traits,
+            language: stated.language.as_deref(),
+            tags: &tags,
+            // Of a visibility that is not known, the narrowest is assumed.
+            visibility: visibility(&post).unwrap_or(Visibility::Direct),
+            created_at_ms: post.time_ms("created_at"),
+            ..PostFacts::bare(0, &stated.author)
+        })
+    }
+}
+
+/// One reading of the entries.
+struct Scan<'a> {
+    query: &'a TimelineQuery,
+    filter: Option<&'a Filter>,
+    origin: &'a str,
+    subscriptions: Vec<SubscriptionRow>,
+    /// The names of the posts that were found.
+    names: HashSet<String>,
+}
+
+/// The part of an entry's value that is read.
+#[derive(Deserialize)]
+struct EntryValue<'a> {
+    #[serde(borrow)]
+    status: &'a RawValue,
+}
+
+impl Scan<'_> {
+    fn run(mut self, tx: &mut Tx<'_>) -> Result<Vec<ReplicaPost>, ReplicaError> {
+        let one = self.library()?;
+        let mut posts = Vec::new();
+        // No library's name is below the empty one, so the place itself is left out.
+        let mut end = (self.query.below.unwrap_or(i64::MAX), String::new());
+        while posts.len() < self.query.limit {
+            let rows = match &one {
+                Some(library) => entry_row::below_in(tx, library, end.0, PAGE)?,
+                None => entry_row::below(tx, end.0, &end.1, PAGE)?,
+            };
+            let Some(last) = rows.last() else {
+                break;
+            };
+            end = (last.place, last.library.clone());
+            for row in &rows {
+                if posts.len() < self.query.limit {
+                    posts.extend(self.post(tx, row)?);
+                }
+            }
+        }
+        Ok(posts)
+    }
+
+    /// The library of the source that is asked for.
+    fn library(&self) -> Result<Option<String>, ReplicaError> {
+        let Some(name) = &self.query.source else {
+            return Ok(None);
+        };
+        let mut rows = self.subscriptions.iter();
+        match rows.find(|row| row.source == *name) {
+            Some(row) => Ok(Some(row.progress.library.clone())),
+            None => Err(ReplicaError::NotSubscribed {
+                name: name.clone(),
+                known: in_words(self.subscriptions.iter().map(|row| row.source.as_str())),
+            }),
+        }
+    }
+
+    /// The post of an entry; `None` if it is not one to show, or was found already.
+    fn post(
+        &mut self,
+        tx: &mut Tx<'_>,
+        row: &EntryRow,
+    ) -> Result<Option<ReplicaPost>, ReplicaError> {
+        let Ok(EntryValue { status }) = serde_json::from_str(&row.value) else {
+            return Ok(None);
+        };
+        let json = status.get();
+        let is_other = |filter: &Filter| !filter.matches(json, self.origin);
+        if self.filter.is_some_and(is_other) {
+            return Ok(None);
+        }
+        let post = RawObject::parse(json).unwrap_or_default();
+        let uri = post.some_text("uri").map(Cow::into_owned);
+        let name = uri.clone().unwrap_or_else(|| row.key.clone());
+        if !self.names.insert(name) || self.was_above(tx, row)? {
+            return Ok(None);
+        }
+        let stated = StatedFacts::read(json, self.origin);
+        let boosted = post.object("reblog");
+        let marked = match boosted.get("id") {
+            Some(_) => &boosted,
+            None => &post,
+        };
+        let note = mark(tx, ObjectKind::Note, marked)?;
+        let mut subscriptions = self.subscriptions.iter();
+        let source = subscriptions.find(|of| of.progress.library == row.library);
+        Ok(Some(ReplicaPost {
+            place: row.place.to_string(),
+            source: source.map(|of| of.source.clone()).unwrap_or_default(),
+            url: post.some_text("url").map(Cow::into_owned),
+            author: stated.author,
+            created_at_ms: post.time_ms("created_at"),
+            visibility: visibility(&post),
+            text: stated.entries.join("\n\n"),
+            bookmarked: mark(tx, ObjectKind::Bookmark, marked)?.is_some(),
+            note: note.and_then(|note| Some(note["text"].as_str()?.to_owned())),
+            status: status.to_owned(),
+            uri,
+        }))
+    }
+
+    /// True if another source has the post at a place that is not below the one that is asked for: it was shown there.
+    fn was_above(&self, tx: &mut Tx<'_>, row: &EntryRow) -> Result<bool, ReplicaError> {
+        match (self.query.below, &self.query.source) {
+            (Some(below), None) => entry_row::is_at_or_above(tx, &row.key, below),
+            _ => Ok(false),
+        }
+    }
+}
+
+/// The value of the bookmark of a post, or of the note on it.
+fn mark(
+    tx: &mut Tx<'_>,
+    kind: ObjectKind,
+    post: &RawObject<'_>,
+) -> Result<Option<Value>, ReplicaError> {
+    let uri = post.some_text("uri").unwrap_or_default();
+    let key = ObjectKey::of_post(kind, &uri).or_else(|_| {
+        let id = post.some_text("id").unwrap_or_default();
+        ObjectKey::of_post(kind, &format!("id:{id}"))
+    });
+    match key {
+        Ok(key) => Ok(object_row::get(tx, &key)?.and_then(|object| object.value)),
+        Err(_) => Ok(None),
+    }
+}
+
+fn visibility(post: &RawObject<'_>) -> Option<Visibility> {
+    post.text("visibility")?.parse().ok()
+}
+
+/// The number of entries that are read at once.
+const PAGE: u32 = 200;

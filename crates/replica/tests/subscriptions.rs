@@ -1,0 +1,379 @@
+//! Subscriptions to sources, and a server that answers from a script.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
+use serde_json::{Value, json};
+use support::{Answer, Device, ONCE, Request, Server, random};
+
+const HOME: &str = "source:3";
+const NEWS: &str = "source:4";
+
+fn uri(name: &str) -> String {
+    format!("https://a.example/{name}")
+}
+
+/// An entry whose text is the post's name.
+fn post(name: &str, place: u64) -> Value {
+    let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako"});
+    let status = json!({
+        "id": place.to_string(), "uri": uri(name), "content": format!("<p>{name}</p>"),
+        "created_at": "2026-01-01T00:00:00.000Z", "visibility": "public", "account": account,
+    });
+    let value = json!({"place": place.to_string(), "status": status});
+    json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
+}
+
+fn gone(name: &str) -> Value {
+    json!({"key": format!("post:{}", uri(name)), "usn": "0"})
+}
+
+/// The posts with these numbers, each at the place of its number.
+fn posts(numbers: impl IntoIterator<Item = u64>) -> Vec<Value> {
+    let numbers = numbers.into_iter();
+    numbers.map(|n| post(&format!("p{n}"), n)).collect()
+}
+
+fn part(library: &str, state: &str, cursor: &str, more: bool, objects: &[Value]) -> Value {
+    json!({"library": library, "state": state, "cursor": cursor, "more": more, "objects": objects})
+}
+
+/// The first answer about the account's library.
+fn own() -> Value {
+    part("account", "full", "c9", false, &[])
+}
+
+/// Answers a subscription; the server has these sources.
+fn then_libraries(server: &Server, sources: &[(&str, &str)]) {
+    server.then_news(json!([]));
+    let own = json!({"library": "account"});
+    let sources = sources
+        .iter()
+        .map(|(library, source)| json!({"library": library, "source": source}));
+    let libraries: Vec<Value> = std::iter::once(own).chain(sources).collect();
+    server.then(Answer::Json(200, json!(libraries)));
+}
+
+async fn subscribe(
+    device: &Device,
+    server: &Server,
+    names: &[&str],
+) -> Result<Vec<Subscription>, ReplicaError> {
+    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+    let replica = device.open().await;
+    let client = device.client(server);
+    let subscribed = replica.subscribe(&client, &names, &mut random).await;
+    replica.close().await;
+    subscribed
+}
+
+/// A device that subscribes to these sources and has these posts of each, at the cursor `s9`.
+async fn synced(server: &Server, sources: &[(&str, &str, Vec<Value>)]) -> Device {
+    let device = Device::made(server).await;
+    let names: Vec<(&str, &str)> = sources.iter().map(|of| (of.0, of.1)).collect();
+    then_libraries(server, &names);
+    let names: Vec<&str> = names.iter().map(|(_, source)| *source).collect();
+    let subscribed = subscribe(&device, server, &names).await.unwrap();
+    assert_eq!(subscribed.len(), sources.len());
+    let parts = sources
+        .iter()
+        .map(|(library, _, posts)| part(library, "full", "s9", false, posts));
+    let news: Vec<Value> = std::iter::once(own()).chain(parts).collect();
+    server.then_news(json!(news));
+    server.then_news(json!([]));
+    device.sync(server).await.unwrap();
+    assert_eq!(server.answers_left(), 0);
+    server.requests();
+    device
+}
+
+async fn timeline(device: &Device, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
+    let replica = device.open().await;
+    let posts = replica.timeline(query).await;
+    replica.close().await;
+    posts
+}
+
+/// The names of the posts that a query finds.
+async fn names(device: &Device, query: TimelineQuery) -> Vec<String> {
+    let posts = timeline(device, query).await.unwrap().into_iter();
+    posts
+        .map(|post| post.uri.unwrap().replace(&uri(""), ""))
+        .collect()
+}
+
+fn all() -> TimelineQuery {
+    TimelineQuery {
+        limit: 1_000,
+        ..TimelineQuery::default()
+    }
+}
+
+fn matching(text: &str) -> TimelineQuery {
+    TimelineQuery {
+        matching: Some(text.to_owned()),
+        ..all()
+    }
+}
+
+async fn subscriptions(device: &Device) -> Vec<Subscription> {
+    let replica = device.open().await;
+    let status = replica.status().await.unwrap();
+    replica.close().await;
+    status.subscriptions
+}
+
+/// The libraries and cursors of a request.
+fn libraries(request: &Request) -> Vec<(String, Value)> {
+    let request = request.json();
+    let libraries = request["libraries"].as_array().unwrap().iter();
+    libraries
+        .map(|of| {
+            let library = of["library"].as_str().unwrap();
+            (library.to_owned(), of["cursor"].clone())
+        })
+        .collect()
+}
+
+fn at(library: &str, cursor: &str) -> (String, Value) {
+    (library.to_owned(), json!(cursor))
+}
+
+#[tokio::test]
+async fn an_interrupted_full_sync_is_readable_and_goes_on_at_its_cursor() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    then_libraries(&server, &[(HOME, "home")]);
+    subscribe(&device, &server, &["home"]).await.unwrap();
+    server.requests();
+    let newest = part(HOME, "full", "s8", true, &posts([9, 8]));
+    server.then_news(json!([own(), newest]));
+    server.then(Answer::Lost);
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    assert_eq!(names(&device, all()).await, ["p9", "p8"]);
+    let [home] = subscriptions(&device).await.try_into().unwrap();
+    assert_eq!((home.entries, home.is_complete), (2, false));
+    let [first, second] = server.requests().try_into().unwrap();
+    let expected = [("account", Value::Null), (HOME, Value::Null)];
+    let expected = expected.map(|(library, cursor)| (library.to_owned(), cursor));
+    assert_eq!(libraries(&first), expected);
+    assert_eq!(libraries(&second), [at("account", "c9"), at(HOME, "s8")]);
+
+    let oldest = part(HOME, "full", "s9", false, &posts([7]));
+    server.then_news(json!([oldest]));
+    // The changes since the full sync began.
+    let mut since = part(HOME, "changes", "s11", false, &posts([10]));
+    since["gone"] = json!([gone("p8")]);
+    server.then_news(json!([since]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pulled, report.work.removed), (2, 1));
+    assert_eq!(names(&device, all()).await, ["p10", "p9", "p7"]);
+    let [first, second] = server.requests().try_into().unwrap();
+    assert_eq!(libraries(&first), [at("account", "c9"), at(HOME, "s8")]);
+    assert_eq!(libraries(&second), [at(HOME, "s9")]);
+    let [home] = subscriptions(&device).await.try_into().unwrap();
+    assert_eq!((home.entries, home.is_complete), (3, true));
+}
+
+#[tokio::test]
+async fn a_full_sync_ends_with_a_sweep_and_the_brake_counts_entries() {
+    let server = Server::start();
+    let other = posts([70]);
+    let sources = [(HOME, "home", posts(1..=50)), (NEWS, "news", other)];
+    let device = synced(&server, &sources).await;
+    // The server begins another full sync: 20 posts do not come.
+    server.then_news(json!([part(HOME, "full", "t8", true, &posts(36..=50))]));
+    server.then(Answer::Lost);
+    device.sync(&server).await.unwrap_err();
+    assert_eq!(names(&device, all()).await.len(), 51);
+    server.then_news(json!([part(HOME, "full", "t9", false, &posts(21..=35))]));
+    server.then_news(json!([]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.work.removed, 20);
+    let left = names(&device, all()).await;
+    assert_eq!((left.len(), left[0].as_str()), (31, "p70"));
+
+    for is_agreed in [false, true] {
+        server.then_news(json!([part(HOME, "full", "u9", false, &posts(46..=50))]));
+        if is_agreed {
+            server.then_news(json!([]));
+        }
+        let outcome = device.sync_with(&server, ONCE, is_agreed).await;
+        let left = names(&device, all()).await.len();
+        match is_agreed {
+            false => {
+                let error = outcome.unwrap_err();
+                let numbers = match &error {
+                    ReplicaError::ManyRemoved { removed, all, .. } => (*removed, *all),
+                    other => panic!("{other}"),
+                };
+                assert_eq!((numbers, left), ((25, 30), 31));
+                assert!(error.to_string().contains("the source home"), "{error}");
+            }
+            true => assert_eq!((outcome.unwrap().work.removed, left), (25, 6)),
+        }
+    }
+    assert_eq!(server.answers_left(), 0);
+}
+
+#[tokio::test]
+async fn a_source_that_is_gone_is_removed_and_not_requested_again() {
+    let server = Server::start();
+    let sources = [(HOME, "home", posts(1..=50)), (NEWS, "news", posts([70]))];
+    let device = synced(&server, &sources).await;
+    server.then_news(json!([{"library": HOME, "state": "gone"}]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.work.removed, 50);
+    assert_eq!(names(&device, all()).await, ["p70"]);
+    let states = subscriptions(&device).await.into_iter();
+    let states: Vec<(String, usize, bool)> = states
+        .map(|of| (of.source, of.entries, of.is_gone))
+        .collect();
+    let expected = [("home", 0, true), ("news", 1, false)];
+    assert_eq!(states, expected.map(|of| (of.0.to_owned(), of.1, of.2)));
+    server.requests();
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let [request] = server.requests().try_into().unwrap();
+    assert_eq!(libraries(&request), [at("account", "c9"), at(NEWS, "s9")]);
+
+    // Another source has the name, and is another library.
+    then_libraries(&server, &[("source:5", "home"), (NEWS, "news")]);
+    subscribe(&device, &server, &["home"]).await.unwrap();
+    let libraries = subscriptions(&device).await.into_iter();
+    let libraries: Vec<String> = libraries.map(|of| of.library).collect();
+    assert_eq!(libraries, ["source:5", NEWS]);
+}
+
+#[tokio::test]
+async fn forty_libraries_without_news_are_one_request() {
+    let server = Server::start();
+    let ids: Vec<String> = (100..140).map(|id| format!("source:{id}")).collect();
+    let sources: Vec<(&str, &str, Vec<Value>)> = ids
+        .iter()
+        .map(|id| (id.as_str(), id.as_str(), Vec::new()))
+        .collect();
+    let device = synced(&server, &sources).await;
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let [request] = server.requests().try_into().unwrap();
+    let own = at("account", "c9");
+    let others = ids.iter().map(|id| at(id, "s9"));
+    let expected: Vec<(String, Value)> = std::iter::once(own).chain(others).collect();
+    assert_eq!(libraries(&request), expected);
+
+    // While there is more, only the libraries with more are named.
+    server.then_news(json!([
+        part(&ids[3], "changes", "s10", false, &posts([3])),
+        part(&ids[7], "changes", "s10", true, &posts([7])),
+    ]));
+    server.then_news(json!([part(&ids[7], "changes", "s11", false, &posts([8]))]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pulled, report.work.requests), (3, 2));
+    let [_, second] = server.requests().try_into().unwrap();
+    assert_eq!(libraries(&second), [at(&ids[7], "s10")]);
+}
+
+#[tokio::test]
+async fn a_cursor_that_does_not_advance_is_an_error() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts([1]))]).await;
+    server.then_news(json!([part(HOME, "changes", "s9", true, &posts([2]))]));
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Malformed { .. }), "{error}");
+    assert_eq!(names(&device, all()).await, ["p1"]);
+}
+
+#[tokio::test]
+async fn an_unknown_name_is_refused_with_the_known_ones() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts([1]))]).await;
+    then_libraries(&server, &[(HOME, "home"), (NEWS, "news")]);
+    let error = subscribe(&device, &server, &["news", "new"]).await;
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("home, news"), "{error}");
+    assert_eq!(subscriptions(&device).await.len(), 1);
+    let of_other = TimelineQuery {
+        source: Some("news".to_owned()),
+        ..all()
+    };
+    let error = timeline(&device, of_other).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::NotSubscribed { .. }));
+    // Libraries of another server have the same names.
+    let other = json!({"server": "5c01", "account": "113", "news": []});
+    server.then(Answer::Json(200, other));
+    let error = subscribe(&device, &server, &["home"]).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::OtherServer { .. }), "{error}");
+
+    let replica = device.open().await;
+    let error = replica.unsubscribe("news").await.unwrap_err();
+    assert!(error.to_string().contains("but to home"), "{error}");
+    assert!(replica.unsubscribe("home").await.unwrap().is_empty());
+    replica.close().await;
+    assert!(names(&device, all()).await.is_empty());
+}
+
+#[tokio::test]
+async fn posts_are_read_once_with_their_marks_and_found() {
+    let server = Server::start();
+    let home = vec![post("cat", 9), post("dog", 6), post("bird", 5)];
+    let news = vec![post("fish", 8), post("dog", 7), post("cat", 4)];
+    let sources = [(HOME, "home", home), (NEWS, "news", news)];
+    let device = synced(&server, &sources).await;
+    assert_eq!(names(&device, all()).await, ["cat", "fish", "dog", "bird"]);
+    let page = |below: i64, limit: usize| TimelineQuery {
+        below: Some(below),
+        limit,
+        ..all()
+    };
+    assert_eq!(names(&device, page(9, 2)).await, ["fish", "dog"]);
+    // The other places of the dog and the cat are below.
+    assert_eq!(names(&device, page(7, 2)).await, ["bird"]);
+    let of_news = TimelineQuery {
+        source: Some("news".to_owned()),
+        ..all()
+    };
+    assert_eq!(names(&device, of_news).await, ["fish", "dog", "cat"]);
+
+    device
+        .edit(&format!("bookmark:{}", uri("dog")), Some(json!({})))
+        .await;
+    let note = Some(json!({"text": "to read"}));
+    device.edit(&format!("note:{}", uri("fish")), note).await;
+    let posts = timeline(&device, all()).await.unwrap();
+    let marks: Vec<(bool, Option<&str>)> = posts
+        .iter()
+        .map(|post| (post.bookmarked, post.note.as_deref()))
+        .collect();
+    let plain = (false, None);
+    assert_eq!(
+        marks,
+        [plain, (false, Some("to read")), (true, None), plain]
+    );
+    assert_eq!(
+        (posts[2].place.as_str(), posts[2].source.as_str()),
+        ("7", "news")
+    );
+    assert_eq!(posts[0].author, "ann@a.example");
+    assert_eq!(posts[0].text, "cat");
+
+    for (text, expected) in [
+        ("cat OR fish", "cat fish"),
+        ("from:ann@a.example -dog", "cat fish bird"),
+        ("hanako bird", "bird"),
+        ("after:2026-01-01", ""),
+        ("during:2026-01-01 =dog", "dog"),
+    ] {
+        let found = names(&device, matching(text)).await;
+        assert_eq!(found.join(" "), expected, "{text}");
+    }
+    for refused in ["cat (dog", "favourites:>1", "is:followed", "source:home"] {
+        let error = timeline(&device, matching(refused)).await.unwrap_err();
+        assert!(
+            matches!(error, ReplicaError::Query(_)),
+            "{refused}: {error}"
+        );
+    }
+}

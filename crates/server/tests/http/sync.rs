@@ -1,0 +1,357 @@
+//! Libraries over HTTP, as devices pull and push them.
+
+use driftline_core::{names::audience::Audience, post::Visibility};
+use driftline_sim::Status;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::{
+    people::{Person, people_world},
+    world::{id, show, status, uri},
+};
+
+const PULL: &str = "/api/driftline/v1/sync";
+const PUSH: &str = "/api/driftline/v1/sync/push";
+const DEVICE: &str = "0123456789abcdef0123456789abcdef";
+
+fn pull_of(library: &str, cursor: Option<&Value>) -> Value {
+    json!({"libraries": [{"library": library, "cursor": cursor}]})
+}
+
+fn push_of(sequence: u64, previous: &str, changes: &[Value]) -> Value {
+    json!({"device": DEVICE, "sequence": sequence.to_string(), "previous": previous, "changes": changes})
+}
+
+fn change(key: &str, base: u64, value: &Value) -> Value {
+    json!({"key": key, "base": base.to_string(), "value": value})
+}
+
+/// All that a library has after a cursor, in one part of news.
+async fn news(person: &Person, library: &str, cursor: Option<&Value>) -> Value {
+    let answer = person.post_json(PULL, &pull_of(library, cursor)).await;
+    answer["news"].get(0).cloned().unwrap_or_default()
+}
+
+fn keys(list: &Value) -> Vec<&str> {
+    let keys = list.as_array().unwrap().iter();
+    keys.map(|object| object["key"].as_str().unwrap()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_apps_do_reaches_devices_and_the_reverse() {
+    let (world, _) = people_world(|_| {}).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(1), status(2)]).await;
+    let (ann, ben) = (
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    );
+    let all = ann.page("/api/v1/timelines/public").await;
+    let (second, first) = (&all[0], &all[1]);
+    let empty = news(&ann, "account", None).await;
+    assert_eq!(empty["state"], "full");
+    assert_eq!(
+        (&empty["objects"], &empty["more"]),
+        (&json!([]), &json!(false))
+    );
+
+    ann.post(&format!("/api/v1/statuses/{}/bookmark", id(first)))
+        .await;
+    let came = news(&ann, "account", Some(&empty["cursor"])).await;
+    let key = format!("bookmark:{}", uri(first));
+    assert_eq!(came["state"], "changes");
+    let expected = json!([{"key": key, "usn": "1", "value": {"post": id(first).to_string()}}]);
+    assert_eq!(came["objects"], expected);
+    let nothing = ann
+        .post_json(PULL, &pull_of("account", Some(&came["cursor"])))
+        .await;
+    assert_eq!(nothing["news"], json!([]));
+
+    let other = format!("bookmark:{}", uri(second));
+    let note = format!("note:{}", uri(first));
+    let changes = [
+        change(&other, 0, &json!({})),
+        change(&note, 0, &json!({"text": "read again"})),
+        change(&key, 1, &Value::Null),
+        change(
+            "marker:home",
+            0,
+            &json!({"last_read": id(first).to_string()}),
+        ),
+    ];
+    let body = push_of(1, "", &changes);
+    let pushed = ann.post_json(PUSH, &body).await;
+    assert_eq!(pushed["before"], came["cursor"]);
+    let usns: Vec<(&Value, &Value)> = pushed["results"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|result| (&result["status"], &result["usn"]))
+        .collect();
+    let done = json!("done");
+    let expected = ["2", "3", "4", "5"].map(|usn| (done.clone(), json!(usn)));
+    assert_eq!(
+        usns,
+        expected.iter().map(|(a, b)| (a, b)).collect::<Vec<_>>()
+    );
+    let marked = ann.page("/api/v1/bookmarks").await;
+    assert_eq!(marked.iter().map(id).collect::<Vec<_>>(), [id(second)]);
+    let markers = ann.get("/api/v1/markers?timeline[]=home").await;
+    assert_eq!(markers["home"]["last_read_id"], id(first).to_string());
+    // The answer was lost.
+    assert_eq!(ann.post_json(PUSH, &body).await, pushed);
+    assert_eq!(
+        news(&ann, "account", Some(&pushed["after"])).await,
+        Value::Null
+    );
+
+    let deleted = news(&ann, "account", Some(&came["cursor"])).await;
+    assert_eq!(keys(&deleted["gone"]), [key.as_str()]);
+    let whole = news(&ann, "account", None).await;
+    assert_eq!(
+        keys(&whole["objects"]),
+        ["marker:home", &note, &other],
+        "the newest first"
+    );
+    // Nothing of it is another account's, and its device names are its own.
+    assert_eq!(news(&ben, "account", None).await["objects"], json!([]));
+    let same_device = push_of(1, "", &[change(&note, 3, &Value::Null)]);
+    let lying = ben.post_json(PUSH, &same_device).await;
+    assert_eq!(
+        lying["results"][0],
+        json!({"status": "done", "key": note, "usn": "0"})
+    );
+    assert_eq!(news(&ann, "account", None).await, whole);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_is_compared_and_a_cloned_device_is_refused() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let note = "note:https://a.example/1";
+    let text = |text: &str| json!({"text": text});
+    let first = push_of(1, "", &[change(note, 0, &text("one"))]);
+    ann.post_json(PUSH, &first).await;
+    // Another device has not seen it.
+    let mut other = push_of(1, "", &[change(note, 0, &text("two"))]);
+    other["device"] = json!("f".repeat(32));
+    let answer = ann.post_json(PUSH, &other).await;
+    let expected = json!({"status": "conflict", "key": note, "usn": "1", "value": text("one")});
+    assert_eq!(answer["results"], json!([expected]));
+    assert_eq!(answer["before"], answer["after"]);
+    // The device's own copy of an earlier time, or a clone, goes on otherwise.
+    for forked in [
+        push_of(1, "", &[change(note, 1, &text("three"))]),
+        push_of(2, &"0".repeat(64), &[change(note, 1, &text("three"))]),
+        push_of(3, "", &[]),
+    ] {
+        let (status, body) = ann.send(Method::POST, PUSH, &forked).await;
+        assert_eq!(
+            (status, &body["error"]),
+            (StatusCode::CONFLICT, &json!("device"))
+        );
+    }
+    let whole = news(&ann, "account", None).await;
+    assert_eq!(whole["objects"][0]["value"], text("one"));
+    for (body, expected) in [
+        (json!({"device": "1"}), StatusCode::BAD_REQUEST),
+        (
+            json!({"device": "G".repeat(32), "sequence": "1", "changes": []}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"device": DEVICE, "sequence": "0", "changes": []}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            push_of(9, "", &vec![change(note, 1, &Value::Null); 101]),
+            StatusCode::PAYLOAD_TOO_LARGE,
+        ),
+        (
+            json!({"device": DEVICE, "sequence": "1", "changes": [change("marker:x", 0, &json!({}))]}),
+            StatusCode::BAD_REQUEST,
+        ),
+    ] {
+        let (status, answer) = ann.send(Method::POST, PUSH, &body).await;
+        assert_eq!(status, expected, "{answer}");
+    }
+    for (body, expected) in [
+        (
+            json!({"libraries": [{"library": "account"}, {"library": "account"}]}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"libraries": [], "max_entries": 0}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"libraries": [], "max_bytes": 1}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (
+            json!({"libraries": vec![json!({"library": "account"}); 201]}),
+            StatusCode::UNPROCESSABLE_ENTITY,
+        ),
+        (json!({}), StatusCode::BAD_REQUEST),
+    ] {
+        let (status, answer) = ann.send(Method::POST, PULL, &body).await;
+        assert_eq!(status, expected, "{answer}");
+    }
+    let unknown = json!("1.2");
+    let diverged = news(&ann, "account", Some(&unknown)).await;
+    assert_eq!(diverged["state"], "diverged", "no cursor of this server");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hidden_post_is_refused_as_one_that_does_not_exist() {
+    let (world, _) = people_world(|_| {}).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(1), hidden(2)]).await;
+    let ann = Person::new(&world, "ann").await;
+    let shown = ann.page("/api/v1/timelines/public").await;
+    let hidden = uri(&shown[0]).replace("/1", "/2");
+    assert_ne!(hidden, uri(&shown[0]));
+    let keys = [
+        format!("bookmark:{hidden}"),
+        "bookmark:https://nowhere.example/9".to_owned(),
+    ];
+    let changes = keys.map(|key| change(&key, 0, &json!({})));
+    let answer = ann.post_json(PUSH, &push_of(1, "", &changes)).await;
+    let results = &answer["results"];
+    assert_eq!(results[0]["status"], "refused");
+    assert_eq!(results[0]["reason"], results[1]["reason"]);
+    world.close().await;
+}
+
+fn hidden(n: u64) -> Status {
+    Status {
+        visibility: Visibility::Private,
+        ..status(n)
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut lengths = Vec::new();
+    for (name, is_mixed, first) in [("plain", false, 0), ("mixed", true, 1_000)] {
+        let mut feed = world.feed(name).await;
+        show(&world, &feed, Audience::Members).await;
+        let libraries = ann.page("/api/driftline/v1/sync/libraries").await;
+        let found = libraries.iter().find(|library| library["source"] == name);
+        let library = found.unwrap()["library"].as_str().unwrap().to_owned();
+        let range = |from: u64, to: u64| -> Vec<Status> {
+            let all = first + from..first + to;
+            match is_mixed {
+                // Each post that is shown has three hidden ones before it.
+                true => all
+                    .flat_map(|n| {
+                        [
+                            hidden(4 * n),
+                            hidden(4 * n + 1),
+                            hidden(4 * n + 2),
+                            status(4 * n + 3),
+                        ]
+                    })
+                    .collect(),
+                false => all.map(|n| status(4 * n + 3)).collect(),
+            }
+        };
+        feed.poll(&range(1, 6)).await;
+        let mut request = pull_of(&library, None);
+        request["max_entries"] = json!(2);
+        let mut chunks = Vec::new();
+        let cursor = loop {
+            let answer = ann.post_json(PULL, &request).await;
+            let news = &answer["news"][0];
+            assert_eq!(news["state"], "full");
+            assert!(
+                news["objects"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .all(|one| one["usn"] == "0")
+            );
+            chunks.push(news["objects"].as_array().unwrap().len());
+            request["libraries"][0]["cursor"] = news["cursor"].clone();
+            if news["more"] == false {
+                break news["cursor"].clone();
+            }
+        };
+        feed.poll(&range(6, 8)).await;
+        feed.delete(4 * (first + 2) + 3).await;
+        if is_mixed {
+            feed.delete(4 * (first + 2)).await;
+        }
+        let changes = news(&ann, &library, Some(&cursor)).await;
+        let statuses = changes["objects"].as_array().unwrap();
+        assert!(
+            statuses
+                .iter()
+                .all(|one| one["value"]["status"]["content"].is_string())
+        );
+        lengths.push((
+            chunks,
+            statuses.len(),
+            changes["gone"].as_array().unwrap().len(),
+            cursor.as_str().unwrap().len(),
+        ));
+        let (status, _) = ann
+            .send(Method::POST, PULL, &pull_of("source:99", None))
+            .await;
+        assert_eq!(status, StatusCode::OK);
+    }
+    assert_eq!(lengths[0], lengths[1]);
+    assert_eq!((lengths[0].1, lengths[0].2), (2, 1));
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forty_libraries_without_news_are_a_small_answer() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut libraries = Vec::new();
+    for n in 0..39 {
+        let mut feed = world.feed(&format!("feed{n}")).await;
+        show(&world, &feed, Audience::Members).await;
+        feed.poll(&[status(n + 1)]).await;
+    }
+    for known in ann.page("/api/driftline/v1/sync/libraries").await {
+        let library = known["library"].as_str().unwrap();
+        let news = news(&ann, library, None).await;
+        libraries.push(json!({"library": library, "cursor": news["cursor"]}));
+    }
+    assert_eq!(libraries.len(), 40);
+    let answer = ann.post_json(PULL, &json!({"libraries": libraries})).await;
+    assert_eq!(answer["news"], json!([]));
+    assert!(answer.to_string().len() < 300, "{answer}");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_waits_is_told_of_changes() {
+    let (world, _) = people_world(|_| {}).await;
+    let (ann, ben) = (
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    );
+    let events = format!("{}{PULL}/events", world.base);
+    let request = world.client.get(events).bearer_auth(&ann.token);
+    let mut events = request.send().await.unwrap();
+    let mut next = async || String::from_utf8(events.chunk().await.unwrap().unwrap().to_vec());
+    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
+    let note = |text: &str| {
+        let note = change("note:https://a.example/1", 0, &json!({"text": text}));
+        push_of(1, "", &[note])
+    };
+    // Another account's changes are none of its own.
+    ben.post_json(PUSH, &note("ben's")).await;
+    ann.post_json(PUSH, &note("ann's")).await;
+    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
+    let whole = news(&ann, "account", None).await;
+    assert_eq!(whole["objects"][0]["value"]["text"], "ann's");
+    world.close().await;
+}

@@ -1,0 +1,129 @@
+//! Notes: what people write about posts, for themselves. They are objects of their owner's library.
+//! A note names its post by a key, and the post need not be stored. Must be written below the
+//! account's root.
+
+use std::collections::HashMap;
+
+use driftline_core::sync::{KeyError, MAX_NOTE_CHARS, ObjectKey, ObjectKind};
+use driftline_db::{Column, Tx};
+
+use super::local_account;
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, sql},
+    library::object::AccountLibrary,
+};
+
+/// The reason why a note cannot be stored.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoteRefused {
+    /// The post's key cannot be part of an object's key.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// The account has too many notes.
+    #[error("an account has at most {MAX_NOTES} notes")]
+    Many,
+    /// The text is empty, too long or contains U+0000.
+    #[error("a note has 1 to {MAX_NOTE_CHARS} characters, and no U+0000")]
+    Text,
+}
+
+/// Sets the note about a post. The same text changes nothing.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Db`] if the
+/// database fails.
+pub fn set(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    post_key: &str,
+    text: &str,
+    now_ms: i64,
+) -> Result<Result<(), NoteRefused>, StoreError> {
+    let key = match ObjectKey::of_post(ObjectKind::Note, post_key) {
+        Ok(key) => key,
+        Err(refused) => return Ok(Err(refused.into())),
+    };
+    let chars = text.chars().take(MAX_NOTE_CHARS + 1).count();
+    if !(1..=MAX_NOTE_CHARS).contains(&chars) || text.contains('\0') {
+        return Ok(Err(NoteRefused::Text));
+    }
+    local_account::require(tx, account)?;
+    let id = match find(tx, account, post_key)? {
+        Some((_, known)) if known == text => return Ok(Ok(())),
+        Some((id, _)) => {
+            AccountLibrary::load(tx, account)?.change(tx, id)?;
+            id
+        }
+        None if count(tx, account)? >= MAX_NOTES => return Ok(Err(NoteRefused::Many)),
+        None => AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Note, &[key], now_ms)?,
+    };
+    tx.execute_later(
+        "insert into note (account_id, post_key, id, text) values ($1, $2, $3, $4)
+         on conflict (account_id, post_key) do update set text = $4",
+        &[&sql(account), &post_key, &id, &text],
+    )?;
+    Ok(Ok(()))
+}
+
+/// Removes the note about a post. Returns `false` if there was none.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Db`] if the
+/// database fails.
+pub fn remove(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    post_key: &str,
+) -> Result<bool, StoreError> {
+    local_account::require(tx, account)?;
+    let Some((id, _)) = find(tx, account, post_key)? else {
+        return Ok(false);
+    };
+    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
+    tx.execute_later(
+        "delete from note where account_id = $1 and post_key = $2",
+        &[&sql(account), &post_key],
+    )?;
+    Ok(true)
+}
+
+fn find(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    post_key: &str,
+) -> Result<Option<(i64, String)>, StoreError> {
+    Ok(tx.query_opt(
+        "select id, text from note where account_id = $1 and post_key = $2",
+        &[&sql(account), &post_key],
+        |row| Ok((row.i64("id")?, row.text("text")?)),
+    )?)
+}
+
+/// The texts of an account's notes about these posts, by the posts' keys.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn by_keys(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    post_keys: &[&str],
+) -> Result<HashMap<String, String>, StoreError> {
+    let found = tx.query(
+        "select post_key, text from note where account_id = $1 and post_key {in $2}",
+        &[&sql(account), &Column::text(post_keys.iter().copied())],
+        |row| Ok((row.text("post_key")?, row.text("text")?)),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, StoreError> {
+    Ok(tx.query_one(
+        "select count(*) as notes from note where account_id = $1",
+        &[&sql(account)],
+        |row| row.i64("notes"),
+    )?)
+}
+
+/// The largest number of an account's notes.
+const MAX_NOTES: i64 = 10_000;

@@ -1,0 +1,153 @@
+//! The keys of objects that this server creates. `docs/sync-protocol.md` specifies them.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    names::acct::AcctKey,
+    sync::{ObjectKey, ObjectKind},
+};
+use driftline_db::{Column, DbError, Tx};
+
+use super::local_account;
+use crate::{
+    error::StoreError,
+    id_types::{
+        AccountId, InstanceId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql,
+    },
+    posts::{
+        account,
+        timeline::{self, PostKey},
+    },
+    viewer::Viewer,
+};
+
+/// A new key of a list or filter.
+pub(crate) fn random(kind: ObjectKind) -> Result<ObjectKey, DbError> {
+    let mut bits = [0; 16];
+    getrandom::fill(&mut bits).map_err(|error| DbError::Other(error.to_string()))?;
+    Ok(ObjectKey::random(kind, u128::from_ne_bytes(bits)))
+}
+
+/// The key of a bookmark or favourite of a post that the account may see.
+pub(crate) fn for_post(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    kind: ObjectKind,
+    post: PostKey,
+) -> Result<ObjectKey, StoreError> {
+    let name = post_names(tx, account, &[post])?.remove(&post.post);
+    let name = name.unwrap_or_else(|| local_name(post.post));
+    let key = ObjectKey::of_post(kind, &name);
+    key.map_err(|error| StoreError::unreadable("a post's name", &error))
+}
+
+/// The names of posts in keys and values: the URI, or if the post has none that may be part of a
+/// key, `id:` and the ID at which the account sees it. Posts that have neither are omitted.
+pub(crate) fn post_names(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    posts: &[PostKey],
+) -> Result<HashMap<LocalId, String>, StoreError> {
+    if posts.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let uris = tx.query(
+        "select id, uri from post where id {in $1} and instance_id {in $2}",
+        &[
+            &Column::i64(posts.iter().map(|post| sql(post.post))),
+            &Column::i64(posts.iter().map(|post| sql(post.instance))),
+        ],
+        |row| Ok((from_sql(row.i64("id")?)?, row.opt_text("uri")?)),
+    )?;
+    let uris = uris.into_iter().filter_map(|(id, uri)| Some((id, uri?)));
+    let mut names: HashMap<LocalId, String> = uris.filter(|(_, uri)| may_be_in_key(uri)).collect();
+    let unnamed = posts.iter().filter(|post| !names.contains_key(&post.post));
+    let unnamed: Vec<PostKey> = unnamed.copied().collect();
+    let seen = timeline::by_post_ids(tx, &unnamed, Viewer::Account(account))?;
+    names.extend(seen.iter().map(|(id, post)| (*id, local_name(post.id))));
+    Ok(names)
+}
+
+/// True if the key of an object of any kind with this name can be stored.
+fn may_be_in_key(name: &str) -> bool {
+    ObjectKey::of_post(ObjectKind::Favourite, name).is_ok()
+}
+
+fn local_name(post: LocalId) -> String {
+    format!("id:{post}")
+}
+
+/// The keys of accounts in a list, in their order.
+pub(crate) fn for_members(
+    tx: &mut Tx<'_>,
+    list: &ObjectKey,
+    members: &[AccountId],
+) -> Result<Vec<ObjectKey>, StoreError> {
+    let accts = accts(tx, members)?;
+    let keys = members.iter().map(|member| {
+        let known = accts.get(member);
+        let key = known.and_then(|acct| ObjectKey::member(list, acct).ok());
+        match key {
+            Some(key) => Ok(key),
+            None => ObjectKey::member(list, &format!("{member}@{UNNAMED_HOST}"))
+                .map_err(|error| StoreError::unreadable("the key of a list", &error)),
+        }
+    });
+    keys.collect()
+}
+
+/// The names of accounts with their hosts, in lower case. Accounts whose names are unknown are
+/// omitted.
+fn accts(
+    tx: &mut Tx<'_>,
+    accounts: &[AccountId],
+) -> Result<HashMap<AccountId, String>, StoreError> {
+    let local: Vec<LocalAccountId> = accounts
+        .iter()
+        .filter_map(|id| local_account_id(*id))
+        .collect();
+    let others: Vec<AccountId> = accounts
+        .iter()
+        .copied()
+        .filter(|id| local_account_id(*id).is_none())
+        .collect();
+    let mut accts = HashMap::new();
+    let known = match local.is_empty() {
+        true => Vec::new(),
+        false => local_account::by_ids(tx, &local)?,
+    };
+    for account in known {
+        let acct = format!("{}@{LOCAL_HOST}", account.name.key());
+        accts.insert(account_id(account.id), acct);
+    }
+    let names = account::names(tx, &others)?;
+    let instances: Vec<InstanceId> = names.values().map(|(instance, _)| *instance).collect();
+    let origins = origins(tx, &instances)?;
+    for (id, (instance, acct)) in names {
+        let origin = origins.get(&instance).map_or("", String::as_str);
+        if let Some(key) = AcctKey::new(&acct, origin) {
+            accts.insert(id, key.as_str().to_owned());
+        }
+    }
+    Ok(accts)
+}
+
+fn origins(
+    tx: &mut Tx<'_>,
+    instances: &[InstanceId],
+) -> Result<HashMap<InstanceId, String>, DbError> {
+    if instances.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let found = tx.query(
+        "select id, origin from instance where id {in $1}",
+        &[&Column::i64(instances.iter().map(|id| sql(*id)))],
+        |row| Ok((from_sql(row.i64("id")?)?, row.text("origin")?)),
+    )?;
+    Ok(found.into_iter().collect())
+}
+
+/// The host of this server's accounts in keys: that of its address may change.
+const LOCAL_HOST: &str = "local";
+/// The host of accounts whose names are unknown, which have their IDs as names.
+const UNNAMED_HOST: &str = "unnamed";

@@ -1,0 +1,163 @@
+//! Stores the changes of devices by the functions that programs of people use, so that the same
+//! rules hold. Each checks before it writes.
+
+use driftline_core::{
+    social::{ListSettings, Mark, MarkedTimeline},
+    sync::{ListValue, MarkerValue, ObjectKey, ObjectKind, ObjectValue},
+};
+use driftline_db::Tx;
+
+use super::push::Resolved;
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, LocalId, from_sql},
+    library::object::{self, KnownObject},
+    social::{list, list_member, marked_post, marker, note, object_keys},
+};
+
+/// The outcome of a change: the reason if it is refused.
+type Applied = Result<(), String>;
+
+/// Gives an object another value, or adds it if `living` is `None`.
+pub(super) fn put(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: &ObjectKey,
+    value: ObjectValue,
+    living: Option<&KnownObject>,
+    resolved: &Resolved,
+    now_ms: i64,
+) -> Result<Applied, StoreError> {
+    match value {
+        ObjectValue::Post(_) => add_mark(tx, account, key, resolved, now_ms),
+        ObjectValue::List(value) => {
+            let settings = settings(value);
+            let done = match living {
+                Some(known) => list::set(tx, account, from_sql(known.id)?, settings)?.map(drop),
+                None => {
+                    list::create_with_key(tx, account, key.clone(), settings, now_ms)?.map(drop)
+                }
+            };
+            Ok(done.map_err(|refused| refused.to_string()))
+        }
+        ObjectValue::Member(_) => add_member(tx, account, key, resolved, now_ms),
+        ObjectValue::Marker(value) => set_marker(tx, account, key, &value, now_ms),
+        ObjectValue::Note(value) => {
+            let done = note::set(tx, account, key.name(), &value.text, now_ms)?;
+            Ok(done.map_err(|refused| refused.to_string()))
+        }
+        ObjectValue::Filter(_) => Ok(Err("this server takes no filters from devices yet".into())),
+    }
+}
+
+/// Deletes an object.
+pub(super) fn delete(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    object: &KnownObject,
+) -> Result<Applied, StoreError> {
+    match object.key.kind() {
+        Some(ObjectKind::Bookmark) => {
+            marked_post::remove_object(tx, account, Mark::Bookmark, object.id)?;
+        }
+        Some(ObjectKind::Favourite) => {
+            marked_post::remove_object(tx, account, Mark::Favourite, object.id)?;
+        }
+        Some(ObjectKind::List) => {
+            list::remove(tx, account, from_sql(object.id)?)?;
+        }
+        Some(ObjectKind::ListMember) => list_member::remove_object(tx, account, object.id)?,
+        Some(ObjectKind::Note) => {
+            note::remove(tx, account, object.key.name())?;
+        }
+        Some(ObjectKind::Marker | ObjectKind::Filter) | None => {
+            return Ok(Err("devices do not delete such objects".to_owned()));
+        }
+    }
+    Ok(Ok(()))
+}
+
+fn add_mark(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: &ObjectKey,
+    resolved: &Resolved,
+    now_ms: i64,
+) -> Result<Applied, StoreError> {
+    let (kind, mark) = match key.kind() {
+        Some(ObjectKind::Favourite) => (ObjectKind::Favourite, Mark::Favourite),
+        _ => (ObjectKind::Bookmark, Mark::Bookmark),
+    };
+    let Some(post) = resolved.posts.get(key.name()).copied() else {
+        return Ok(Err("this server has no such post for you".to_owned()));
+    };
+    let own = object_keys::for_post(tx, account, kind, post)?;
+    if own != *key {
+        return Ok(Err(format!("this server knows the post as {own}")));
+    }
+    if marked_post::find(tx, account, mark, post.post)?.is_some() {
+        return Ok(Err(
+            "the post is marked already, under another key".to_owned()
+        ));
+    }
+    marked_post::set(tx, account, mark, post, now_ms).map(Ok)
+}
+
+fn add_member(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: &ObjectKey,
+    resolved: &Resolved,
+    now_ms: i64,
+) -> Result<Applied, StoreError> {
+    let Some((list_key, acct)) = key.list_and_acct() else {
+        return Ok(Err("the key names no list".to_owned()));
+    };
+    let list = object::find(tx, account, &list_key)?.filter(|list| !list.is_removed);
+    let Some(list) = list else {
+        return Ok(Err(list_member::AddRefused::NoList.to_string()));
+    };
+    // One answer for all accounts that are not followed: whether the server knows one may be another account's secret.
+    let unknown = || "the account is not followed, or has another name here".to_owned();
+    let Some(member) = resolved.accounts.get(acct).copied() else {
+        return Ok(Err(unknown()));
+    };
+    let own = object_keys::for_members(tx, &list_key, &[member])?.pop();
+    if own.is_some_and(|own| own != *key) {
+        return Ok(Err(unknown()));
+    }
+    let added = list_member::add(tx, account, from_sql(list.id)?, &[member], now_ms)?;
+    Ok(added.map_err(|refused| match refused {
+        list_member::AddRefused::NotFollowed => unknown(),
+        other => other.to_string(),
+    }))
+}
+
+fn set_marker(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: &ObjectKey,
+    value: &MarkerValue,
+    now_ms: i64,
+) -> Result<Applied, StoreError> {
+    let timeline = key.name().parse::<MarkedTimeline>().ok();
+    let (Some(timeline), Some(place)) = (timeline, value.place()) else {
+        return Ok(Err("this is no place in a timeline".to_owned()));
+    };
+    let known = marker::all(tx, account)?;
+    let known = known.iter().find(|known| known.timeline == timeline);
+    let version = known.map_or(0, |known| known.version);
+    let place = LocalId::new(place);
+    let set = marker::set(tx, account, timeline, place, version, now_ms)?;
+    Ok(set.map(drop).map_err(|conflict| conflict.to_string()))
+}
+
+fn settings(value: ListValue) -> ListSettings {
+    ListSettings {
+        title: value.title,
+        replies_policy: value.replies_policy,
+        exclusive: value.exclusive,
+        predicate: value.predicate,
+        notify: value.notify,
+    }
+}

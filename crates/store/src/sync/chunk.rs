@@ -1,0 +1,198 @@
+use driftline_core::sync::{LibraryState, ObjectKey, ObjectValue, Tombstone, Usn};
+use driftline_db::Tx;
+
+use super::{
+    cursor::Cursor,
+    start::{self, Start},
+    values,
+};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, sql},
+    library::{
+        LibraryOwner,
+        history::LibraryHistory,
+        object::{KnownObject, OBJECT_COLUMNS},
+    },
+};
+
+/// A part of what brings a replica up to date.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Chunk {
+    /// Its meaning for the replica.
+    pub state: LibraryState,
+    /// The cursor after it. That of a replica that has diverged is as it was.
+    pub cursor: Cursor,
+    /// True if more follows after the cursor.
+    pub more: bool,
+    /// The objects: by ascending USN, or in a full sync by descending USN.
+    pub objects: Vec<StoredObject>,
+    /// The objects that were deleted, by ascending USN.
+    pub gone: Vec<Tombstone>,
+}
+
+/// An object as it is now.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredObject {
+    /// The key.
+    pub key: ObjectKey,
+    /// The USN of the last change.
+    pub usn: Usn,
+    /// The value.
+    pub value: ObjectValue,
+}
+
+/// The next part of what a replica with this cursor lacks; `None` if it lacks nothing. It has at
+/// most `max_entries` objects and tombstones, and their keys and values at most `max_bytes` of JSON,
+/// unless the first object alone is larger.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
+/// value cannot be read; [`StoreError::Db`] if the database fails.
+pub fn chunk(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    cursor: Option<&Cursor>,
+    max_entries: u32,
+    max_bytes: usize,
+) -> Result<Option<Chunk>, StoreError> {
+    let limits = Limits {
+        entries: max_entries.max(1),
+        bytes: max_bytes,
+    };
+    let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
+    match (start::decide(tx, library, cursor)?, cursor) {
+        (Start::Full { cursor }, _) => full(tx, account, cursor, limits).map(Some),
+        (Start::Changes, Some(cursor)) => {
+            changes(tx, account, library, cursor.position(), limits).map(Some)
+        }
+        (Start::Diverged, Some(cursor)) => Ok(Some(Chunk {
+            state: LibraryState::Diverged,
+            cursor: cursor.clone(),
+            more: false,
+            objects: Vec::new(),
+            gone: Vec::new(),
+        })),
+        // Without a cursor it is always a full sync.
+        (Start::Current | Start::Changes | Start::Diverged, _) => Ok(None),
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Limits {
+    entries: u32,
+    bytes: usize,
+}
+
+/// The objects and tombstones above a USN.
+fn changes(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    library: LibraryHistory,
+    above: i64,
+    limits: Limits,
+) -> Result<Chunk, StoreError> {
+    let found = tx.query(
+        &format!(
+            "select {OBJECT_COLUMNS} from library_object where account_id = $1 and usn > $2
+             order by usn limit $3"
+        ),
+        &[&sql(account), &above, &(i64::from(limits.entries) + 1)],
+        KnownObject::from_row,
+    )?;
+    let page = Page::fill(tx, account, &found, limits)?;
+    let after = page.last_usn.unwrap_or(above);
+    Ok(Chunk {
+        state: LibraryState::Changes,
+        cursor: Cursor {
+            after: page.has_more.then_some(after),
+            ..Cursor::at(tx, library, library.update_count)?
+        },
+        more: page.has_more,
+        objects: page.objects,
+        gone: page.gone,
+    })
+}
+
+/// The living objects of a full sync at its cursor.
+fn full(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    cursor: Cursor,
+    limits: Limits,
+) -> Result<Chunk, StoreError> {
+    let found = tx.query(
+        &format!(
+            "select {OBJECT_COLUMNS} from library_object
+             where account_id = $1 and usn < $2 and usn <= $3 and not removed
+             order by usn desc limit $4"
+        ),
+        &[
+            &sql(account),
+            &cursor.below.unwrap_or(i64::MAX),
+            &cursor.usn,
+            &(i64::from(limits.entries) + 1),
+        ],
+        KnownObject::from_row,
+    )?;
+    let page = Page::fill(tx, account, &found, limits)?;
+    let below = page.last_usn.filter(|_| page.has_more);
+    Ok(Chunk {
+        state: LibraryState::Full,
+        cursor: Cursor { below, ..cursor },
+        more: page.has_more,
+        objects: page.objects,
+        gone: page.gone,
+    })
+}
+
+/// The first of some objects that fit into a chunk.
+#[derive(Default)]
+struct Page {
+    objects: Vec<StoredObject>,
+    gone: Vec<Tombstone>,
+    /// The USN of the last object or tombstone.
+    last_usn: Option<i64>,
+    /// True if not all of them fit.
+    has_more: bool,
+}
+
+impl Page {
+    fn fill(
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        found: &[KnownObject],
+        limits: Limits,
+    ) -> Result<Page, StoreError> {
+        let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
+        // Not all at once: a few large values may fill the chunk.
+        for batch in found.chunks(VALUES_AT_ONCE) {
+            let mut values = values::load(tx, account, batch)?;
+            for object in batch {
+                let value = values.remove(&object.key);
+                let json = value.as_ref().map(|value| value.json().to_string());
+                bytes +=
+                    ENTRY_BYTES + object.key.as_str().len() + json.map_or(0, |json| json.len());
+                if entries == limits.entries || (entries > 0 && bytes > limits.bytes) {
+                    page.has_more = true;
+                    return Ok(page);
+                }
+                entries += 1;
+                page.last_usn = Some(object.usn);
+                let (key, usn) = (object.key.clone(), Usn::new(object.usn.cast_unsigned()));
+                match value {
+                    Some(value) => page.objects.push(StoredObject { key, usn, value }),
+                    None if object.is_removed => page.gone.push(Tombstone { key, usn }),
+                    // Nothing is known about it, so nothing can be said.
+                    None => {}
+                }
+            }
+        }
+        Ok(page)
+    }
+}
+
+/// The number of objects whose values are read together.
+const VALUES_AT_ONCE: usize = 50;
+/// The size of an object or tombstone without its key and value, in bytes.
+const ENTRY_BYTES: usize = 50;

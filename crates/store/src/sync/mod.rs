@@ -1,0 +1,26 @@
+//! The synchronization of libraries with devices, as `docs/sync-protocol.md` specifies it.
+//!
+//! A device pulls an account's library with [`chunk()`] and pushes with [`push()`] and [`device`]. It pulls the entries of
+//! a source with [`source_changes`] and [`source_newest`]. Reads need one snapshot, which each read of a store has. Writes
+//! happen below the account's root.
+
+mod apply;
+mod chunk;
+mod cursor;
+pub mod device;
+mod library_digest;
+mod push;
+mod source_chunk;
+mod source_reading;
+mod start;
+mod values;
+
+pub use chunk::{Chunk, StoredObject, chunk};
+pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
+pub use library_digest::library_digest;
+pub use push::{Pushed, Resolved, push};
+pub use source_chunk::{
+    SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,
+    source_newest, source_update_count,
+};
+pub use start::{Start, require_full, source_start, start};

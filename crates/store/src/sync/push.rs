@@ -1,0 +1,151 @@
+use std::collections::HashMap;
+
+use driftline_core::sync::{ChangeResult, ObjectKind, ObjectValue, PushChange, Usn};
+use driftline_db::Tx;
+
+use super::{
+    apply,
+    cursor::{Cursor, current_cursor},
+    values,
+};
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, LocalAccountId},
+    library::{self, object::KnownObject},
+    posts::timeline::PostKey,
+};
+
+/// The posts and accounts that names in keys stand for, as far as the account may see it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// The posts of bookmarks and favourites, by the names of these keys.
+    pub posts: HashMap<String, PostKey>,
+    /// The accounts of lists, by the `acct`s in the keys.
+    pub accounts: HashMap<String, AccountId>,
+}
+
+/// The result of a push.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pushed {
+    /// The library's cursor before it.
+    pub before: Cursor,
+    /// The library's cursor after it.
+    pub after: Cursor,
+    /// The result of each change, in their order.
+    pub results: Vec<ChangeResult>,
+}
+
+/// Stores the changes of a device, in their order. Each is stored only if the object's last USN is
+/// its base. A change that is refused, or is in conflict, leaves nothing. Must be written below the
+/// account's root. Locks the clock.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Unreadable`]
+/// if a stored value cannot be read; [`StoreError::Db`] if the database fails.
+pub fn push(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    changes: &[PushChange],
+    resolved: &Resolved,
+    now_ms: i64,
+) -> Result<Pushed, StoreError> {
+    // The first change may lock the clock, and the next ones take USNs.
+    library::ensure_opening(tx)?;
+    let before = current_cursor(tx, account)?;
+    let mut results = Vec::with_capacity(changes.len());
+    for change in changes {
+        results.push(store_change(tx, account, change, resolved, now_ms)?);
+    }
+    Ok(Pushed {
+        before,
+        after: current_cursor(tx, account)?,
+        results,
+    })
+}
+
+fn store_change(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    change: &PushChange,
+    resolved: &Resolved,
+    now_ms: i64,
+) -> Result<ChangeResult, StoreError> {
+    let key = &change.key;
+    let refused = |reason: String| ChangeResult::Refused {
+        key: key.clone(),
+        reason,
+    };
+    let wanted = match check(change) {
+        Ok(wanted) => wanted,
+        Err(reason) => return Ok(refused(reason)),
+    };
+    let (known, stored) = values::find(tx, account, key)?.unzip();
+    let stored = stored.flatten();
+    let usn = known.as_ref().map_or(Usn::NONE, usn_of);
+    if is_same(wanted.as_ref(), stored.as_ref()) {
+        return Ok(done(change, usn, stored.as_ref()));
+    }
+    if usn != change.base {
+        return Ok(ChangeResult::Conflict {
+            key: key.clone(),
+            usn,
+            value: stored.map(|value| value.json()),
+        });
+    }
+    let living = known.filter(|known| !known.is_removed);
+    let applied = match wanted {
+        Some(value) => apply::put(tx, account, key, value, living.as_ref(), resolved, now_ms)?,
+        None => match &living {
+            Some(living) => apply::delete(tx, account, living)?,
+            None => Ok(()),
+        },
+    };
+    if let Err(reason) = applied {
+        return Ok(refused(reason));
+    }
+    let (known, stored) = values::find(tx, account, key)?.unzip();
+    let usn = known.as_ref().map_or(Usn::NONE, usn_of);
+    Ok(done(change, usn, stored.flatten().as_ref()))
+}
+
+/// The result of a change after which the object has this value.
+fn done(change: &PushChange, usn: Usn, stored: Option<&ObjectValue>) -> ChangeResult {
+    let stored = stored.map(ObjectValue::json);
+    ChangeResult::Done {
+        key: change.key.clone(),
+        usn,
+        value: stored.filter(|stored| change.value.as_ref() != Some(stored)),
+    }
+}
+
+/// The value that an object is to have; `None` for a deletion. The reason if no device may push it.
+fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
+    let key = &change.key;
+    match key.kind() {
+        None => return Err(format!("this server has no objects of the kind of {key}")),
+        Some(ObjectKind::Filter) => {
+            return Err("this server takes no filters from devices yet".to_owned());
+        }
+        Some(ObjectKind::Marker) if change.value.is_none() => {
+            return Err("a read marker is not deleted".to_owned());
+        }
+        Some(_) => {}
+    }
+    let read = |json: &serde_json::Value| ObjectValue::read(key, json.clone());
+    let value = change.value.as_ref().map(read).transpose();
+    value.map_err(|error| error.to_string())
+}
+
+/// True if a change to `wanted` leaves an object as it is. What the server adds to values does not
+/// count.
+fn is_same(wanted: Option<&ObjectValue>, stored: Option<&ObjectValue>) -> bool {
+    match (wanted, stored) {
+        (Some(ObjectValue::Post(_)), Some(ObjectValue::Post(_)))
+        | (Some(ObjectValue::Member(_)), Some(ObjectValue::Member(_))) => true,
+        (wanted, stored) => wanted == stored,
+    }
+}
+
+fn usn_of(object: &KnownObject) -> Usn {
+    Usn::new(object.usn.cast_unsigned())
+}

@@ -1,0 +1,193 @@
+//! The entries of a source's library, in chunks for the replicas of one reader.
+//!
+//! A source has one sequence of USNs for all its entries. Its owner follows that sequence. Other
+//! readers must not learn how many posts came that they may not see, so for them an entry counts at
+//! one of two USNs: at its own while they are shown it, and else at the one under which it left
+//! them ([`left_usns`]). Later changes of an entry that has left concern others, and move neither
+//! the entry nor its tombstone in these readers' sequence.
+
+use driftline_core::names::audience::Reader;
+use driftline_db::Tx;
+
+use super::source_reading::{ReadItems, SourceItem, SourceReading, UsnStream};
+use crate::{
+    error::StoreError,
+    id_types::{LocalId, SourceKey},
+    library::{self, LibraryOwner},
+    mirror::left_usns,
+    posts::timeline::TimelinePost,
+    viewer::Viewer,
+};
+
+/// A source's library, as one kind of reader sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceView {
+    /// The source.
+    pub key: SourceKey,
+    /// The kind of reader.
+    pub reader: Reader,
+}
+
+/// The largest size of a chunk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SourceLimits {
+    /// The largest number of entries and tombstones, at least 1.
+    pub entries: u32,
+    /// The largest number of rows to read in the order of the USNs, at least 1.
+    pub rows: u32,
+}
+
+/// Part of a source's library. Entries and tombstones are each in the order of reading.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SourceChunk {
+    /// The entries that the reader is shown now.
+    pub entries: Vec<SourceEntry>,
+    /// The entries that the reader may have a copy of and is not shown any more.
+    pub gone: Vec<SourceTombstone>,
+    /// The USN at which reading ended: everything between the start and this USN is in the chunk.
+    pub end: i64,
+    /// True if more may follow beyond `end`.
+    pub more: bool,
+}
+
+/// An entry that a reader is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceEntry {
+    /// Its last USN. If it comes instead of a tombstone, the USN of the other entry's end.
+    pub usn: i64,
+    /// Its first USN. It counts entries that the reader may not see.
+    pub first_usn: i64,
+    /// Its place in the source's timeline.
+    pub place: LocalId,
+    /// The post's name in this source, which never changes: its `uri`, or `upstream:` and its
+    /// upstream ID if it has none, or if another post of the instance has it. A post that the
+    /// source lists several times has several entries; the one with the highest USN counts.
+    pub key: String,
+    /// The post, as the source's timeline shows it to the viewer.
+    pub post: TimelinePost,
+}
+
+/// An entry that a reader is not shown any more.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceTombstone {
+    /// As [`SourceEntry::key`].
+    pub key: String,
+    /// The USN of its end. For readers who do not own the source, the one under which it left them.
+    pub usn: i64,
+}
+
+impl SourceLimits {
+    /// Limits with this number of entries and tombstones, and the default number of rows.
+    pub const fn new(entries: u32) -> SourceLimits {
+        SourceLimits {
+            entries,
+            rows: MAX_ROWS,
+        }
+    }
+}
+
+/// The last USN of a source's library.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
+pub fn source_update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<i64, StoreError> {
+    let count = library::update_count(tx, LibraryOwner::Source(source))?;
+    count.ok_or(StoreError::NoSource)
+}
+
+/// The changes of a source's library after a USN, by ascending USN: entries that the viewer is shown
+/// now, and tombstones of those that a replica at that USN may have. If an entry has ended and the
+/// source shows the viewer the post at another place, that place comes instead of a tombstone.
+///
+/// [`SourceChunk::end`] is the USN up to which all was read; the library's last one if nothing is left.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist, or the viewer is no such reader of it;
+/// [`StoreError::Db`] if the database fails.
+pub fn source_changes(
+    tx: &mut Tx<'_>,
+    view: SourceView,
+    viewer: Viewer,
+    after: i64,
+    limits: SourceLimits,
+) -> Result<SourceChunk, StoreError> {
+    let reading = SourceReading::begin(tx, view, viewer, limits)?;
+    let top = source_update_count(tx, view.key)?;
+    let mut part = reading.read(tx, UsnStream::Changes { after }, after, top)?;
+    if let Some(column) = left_usns::column(view.reader) {
+        let departures = UsnStream::Departures { after, column };
+        let left = reading.read(tx, departures, after, part.end)?;
+        part.end = left.end;
+        part.items.extend(left.items);
+        part.items.retain(|item| item.usn() <= left.end);
+        part.items.sort_by_key(SourceItem::usn);
+    }
+    Ok(part.into_chunk(limits, top))
+}
+
+/// Part of a full sync: the entries with USNs up to `top` and below `below` that the viewer is shown
+/// now, by descending USN. [`SourceChunk::end`] is the next `below`. There are no tombstones: once
+/// all parts were read, the changes after `top` follow ([`source_changes`]).
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist, or the viewer is no such reader of it;
+/// [`StoreError::Db`] if the database fails.
+pub fn source_newest(
+    tx: &mut Tx<'_>,
+    view: SourceView,
+    viewer: Viewer,
+    top: i64,
+    below: i64,
+    limits: SourceLimits,
+) -> Result<SourceChunk, StoreError> {
+    let reading = SourceReading::begin(tx, view, viewer, limits)?;
+    let up_to = top.min(below.saturating_sub(1));
+    let part = reading.read(tx, UsnStream::Newest, 0, up_to)?;
+    Ok(part.into_chunk(limits, 0))
+}
+
+/// True if [`source_changes`] would return an entry or a tombstone. Also true if it could not find
+/// out within [`SourceLimits::new`]'s number of rows.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist, or has changed and the viewer is no such
+/// reader of it; [`StoreError::Db`] if the database fails.
+pub fn has_news(
+    tx: &mut Tx<'_>,
+    view: SourceView,
+    viewer: Viewer,
+    after: i64,
+) -> Result<bool, StoreError> {
+    if source_update_count(tx, view.key)? <= after {
+        return Ok(false);
+    }
+    let chunk = source_changes(tx, view, viewer, after, SourceLimits::new(1))?;
+    Ok(chunk.more || !chunk.entries.is_empty() || !chunk.gone.is_empty())
+}
+
+impl ReadItems {
+    /// The chunk with at most the limit's number of items. `last` is the USN at which nothing is
+    /// left.
+    fn into_chunk(mut self, limits: SourceLimits, last: i64) -> SourceChunk {
+        let limit = limits.entries.max(1) as usize;
+        if self.items.len() > limit {
+            self.items.truncate(limit);
+            self.end = self.items.last().map_or(self.end, SourceItem::usn);
+        }
+        let mut chunk = SourceChunk {
+            end: self.end,
+            more: self.end != last,
+            ..SourceChunk::default()
+        };
+        for item in self.items {
+            match item {
+                SourceItem::Entry(entry) => chunk.entries.push(*entry),
+                SourceItem::Gone(tombstone) => chunk.gone.push(tombstone),
+            }
+        }
+        chunk
+    }
+}
+
+/// The largest number of rows that are read for one chunk.
+const MAX_ROWS: u32 = 20_000;

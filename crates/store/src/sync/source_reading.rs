@@ -1,0 +1,430 @@
+//! Reads the entries of a source that concern one reader.
+
+use std::collections::{HashMap, HashSet};
+
+use driftline_core::names::{
+    audience::{Audience, Reader},
+    object_uri::UriKey,
+};
+use driftline_db::{Column, DbError, Row, Tx};
+
+use super::source_chunk::{SourceEntry, SourceLimits, SourceTombstone, SourceView};
+use crate::{
+    error::StoreError,
+    id_types::sql,
+    posts::{
+        object_uri,
+        timeline::{self, Place, TimelinePost},
+    },
+    viewer::{ReadableSource, ReadableSources, Viewer},
+};
+
+/// A sequence in which entries are read.
+#[derive(Clone, Copy)]
+pub(super) enum UsnStream {
+    /// Entries by ascending USN. To the owner, also those that have ended since they came.
+    Changes { after: i64 },
+    /// Entries that the reader is shown, by descending USN.
+    Newest,
+    /// Entries that have left the reader, by the USNs in this column.
+    Departures { after: i64, column: &'static str },
+}
+
+impl UsnStream {
+    fn column(self) -> &'static str {
+        match self {
+            UsnStream::Changes { .. } | UsnStream::Newest => "usn",
+            UsnStream::Departures { column, .. } => column,
+        }
+    }
+
+    fn is_upward(self) -> bool {
+        !matches!(self, UsnStream::Newest)
+    }
+}
+
+/// An entry, or what is left of it.
+pub(super) enum SourceItem {
+    Entry(Box<SourceEntry>),
+    Gone(SourceTombstone),
+}
+
+impl SourceItem {
+    pub(super) fn usn(&self) -> i64 {
+        match self {
+            SourceItem::Entry(entry) => entry.usn,
+            SourceItem::Gone(tombstone) => tombstone.usn,
+        }
+    }
+}
+
+/// The items that were read, in their order, and the USN at which reading ended. One item more than
+/// the limit shows that there are others.
+pub(super) struct ReadItems {
+    pub(super) items: Vec<SourceItem>,
+    pub(super) end: i64,
+}
+
+/// The reading of a source's library for one viewer.
+pub(super) struct SourceReading {
+    view: SourceView,
+    viewer: Viewer,
+    source: ReadableSource,
+    limits: SourceLimits,
+}
+
+impl SourceReading {
+    /// Begins a reading. Fails with [`StoreError::NoSource`] if the viewer is no such reader.
+    pub(super) fn begin(
+        tx: &mut Tx<'_>,
+        view: SourceView,
+        viewer: Viewer,
+        limits: SourceLimits,
+    ) -> Result<SourceReading, StoreError> {
+        let readable = ReadableSources::load(tx, viewer)?.of(view.key.id);
+        // Each kind of reader is shown the same posts in every source that it may read at all.
+        let shows = Audience::Public.shows(view.reader);
+        let is_reader =
+            |source: &ReadableSource| source.key == view.key && Some(source.shows) == shows;
+        Ok(SourceReading {
+            view,
+            viewer,
+            source: readable.filter(is_reader).ok_or(StoreError::NoSource)?,
+            limits,
+        })
+    }
+
+    /// Reads a stream between two USNs, of which the first is excluded.
+    pub(super) fn read(
+        &self,
+        tx: &mut Tx<'_>,
+        stream: UsnStream,
+        above: i64,
+        up_to: i64,
+    ) -> Result<ReadItems, StoreError> {
+        let (mut above, mut up_to) = (above, up_to);
+        let wanted = self.limits.entries.max(1).saturating_add(1);
+        let mut rows_left = self.limits.rows.max(1);
+        let mut at_once = wanted.min(MAX_ROWS_AT_ONCE);
+        let wanted = wanted as usize;
+        let mut items = Vec::new();
+        loop {
+            let count = at_once.min(rows_left);
+            let rows = self.rows(tx, stream, above, up_to, count)?;
+            let last = rows.last().map(|row| row.at_usn);
+            let is_all = rows.len() < count as usize;
+            let candidates: Vec<EntryRow> = rows
+                .into_iter()
+                .filter(|row| self.may_be_item(stream, row))
+                .collect();
+            let mut rest = candidates.as_slice();
+            while !rest.is_empty() && items.len() < wanted {
+                let (next, later) = rest.split_at(rest.len().min(wanted - items.len()));
+                items.extend(self.items(tx, stream, next)?);
+                rest = later;
+            }
+            let last_item = items.last().map(SourceItem::usn);
+            let end = match (stream.is_upward(), last_item, last) {
+                (_, Some(usn), _) if items.len() >= wanted => usn,
+                (true, _, _) if is_all => up_to,
+                (false, _, _) if is_all => above,
+                (_, _, Some(usn)) if rows_left == count => usn,
+                (true, _, Some(usn)) => {
+                    above = usn;
+                    rows_left -= count;
+                    at_once = at_once.saturating_mul(2).min(MAX_ROWS_AT_ONCE);
+                    continue;
+                }
+                (false, _, Some(usn)) => {
+                    up_to = usn - 1;
+                    rows_left -= count;
+                    at_once = at_once.saturating_mul(2).min(MAX_ROWS_AT_ONCE);
+                    continue;
+                }
+                // A full batch has a last row.
+                (_, _, None) => above,
+            };
+            return Ok(ReadItems { items, end });
+        }
+    }
+
+    /// The next rows of a stream.
+    fn rows(
+        &self,
+        tx: &mut Tx<'_>,
+        stream: UsnStream,
+        above: i64,
+        up_to: i64,
+        count: u32,
+    ) -> Result<Vec<EntryRow>, DbError> {
+        let key = self.view.key;
+        let usn = stream.column();
+        let order = match stream.is_upward() {
+            true => "asc",
+            false => "desc",
+        };
+        tx.query(
+            &format!(
+                "select {} from entry
+                 where source_id = $1 and instance_id = $2 and {usn} > $3 and {usn} <= $4
+                 order by {usn} {order} limit $5",
+                EntryRow::columns(usn)
+            ),
+            &[&key.id(), &key.instance_id(), &above, &up_to, &count],
+            EntryRow::from_row,
+        )
+    }
+
+    /// True if the entry's own columns do not exclude that the viewer is shown it.
+    fn is_there(&self, row: &EntryRow) -> bool {
+        !row.gone && self.source.shows_post(row.visibility, false)
+    }
+
+    /// True if a replica may have the entry of which the stream reports the end.
+    fn may_have_ended(&self, stream: UsnStream, row: &EntryRow) -> bool {
+        match stream {
+            UsnStream::Changes { after } => {
+                self.view.reader == Reader::Owner && row.first_usn <= after
+            }
+            UsnStream::Departures { after, .. } => row.first_usn <= after,
+            UsnStream::Newest => false,
+        }
+    }
+
+    /// True if the row may become an item, according to its own columns.
+    fn may_be_item(&self, stream: UsnStream, row: &EntryRow) -> bool {
+        let may_be_shown = !matches!(stream, UsnStream::Departures { .. }) && self.is_there(row);
+        may_be_shown || self.may_have_ended(stream, row)
+    }
+
+    /// The items at rows of a stream, in their order.
+    fn items(
+        &self,
+        tx: &mut Tx<'_>,
+        stream: UsnStream,
+        rows: &[EntryRow],
+    ) -> Result<Vec<SourceItem>, StoreError> {
+        let mut entries = match stream {
+            UsnStream::Departures { .. } => HashMap::new(),
+            UsnStream::Changes { .. } | UsnStream::Newest => self.entries(tx, rows)?,
+        };
+        let is_ended =
+            |row: &EntryRow| !entries.contains_key(&row.id) && self.may_have_ended(stream, row);
+        let ended: Vec<EntryRow> = rows.iter().copied().filter(is_ended).collect();
+        let mut ends = self.ends(tx, &ended)?;
+        let item = |row: &EntryRow| {
+            let entry = entries.remove(&row.id).map(Box::new);
+            let entry = entry.map(SourceItem::Entry);
+            entry.or_else(|| ends.remove(&row.id))
+        };
+        Ok(rows.iter().filter_map(item).collect())
+    }
+
+    /// Those of some entries that the viewer is shown, by their IDs.
+    fn entries(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[EntryRow],
+    ) -> Result<HashMap<i64, SourceEntry>, StoreError> {
+        let shown = self.shown(tx, rows)?;
+        let names = shown.iter().map(|(_, post)| PostName {
+            id: sql(post.post_id),
+            upstream_id: post.upstream_id.clone(),
+            uri: post.uri.clone(),
+            claimed: false,
+        });
+        let keys = self.keys(tx, &names.collect::<Vec<_>>())?;
+        let entry = |(row, post): (EntryRow, TimelinePost)| {
+            let entry = SourceEntry {
+                usn: row.at_usn,
+                first_usn: row.first_usn,
+                place: post.id,
+                key: keys.get(&row.post_id)?.clone(),
+                post,
+            };
+            Some((row.id, entry))
+        };
+        Ok(shown.into_iter().filter_map(entry).collect())
+    }
+
+    /// Those of some entries that the viewer is shown, with their posts.
+    fn shown(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[EntryRow],
+    ) -> Result<Vec<(EntryRow, TimelinePost)>, StoreError> {
+        let there = rows.iter().copied().filter(|row| self.is_there(row));
+        let there: Vec<EntryRow> = there.collect();
+        let place = |row: &EntryRow| Place {
+            id: row.id,
+            post_id: row.post_id,
+            instance_id: self.view.key.instance_id(),
+            returns: row.returns,
+        };
+        let places: Vec<Place> = there.iter().map(place).collect();
+        let posts = timeline::at_places_of_source(tx, self.source, self.viewer, &places)?;
+        let shown = there.into_iter().zip(posts);
+        Ok(shown.filter_map(|(row, post)| Some((row, post?))).collect())
+    }
+
+    /// The items for the ends of entries, by the entries' IDs: a tombstone, or the entry at which the
+    /// viewer is shown the post now. There is none if the viewer is shown the entry itself, since
+    /// it came back, or was never shown the post.
+    fn ends(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[EntryRow],
+    ) -> Result<HashMap<i64, SourceItem>, StoreError> {
+        if rows.is_empty() {
+            return Ok(HashMap::new());
+        }
+        let ids: Vec<i64> = rows.iter().map(|row| row.post_id).collect();
+        let mut names = self.names(tx, &ids)?;
+        // A post is claimed or not for good.
+        let is_published = self.source.is_published();
+        names.retain(|post| !(is_published && post.claimed));
+        let keys = self.keys(tx, &names)?;
+        let shown = self.shown_of_posts(tx, &ids)?;
+        let still_shown: HashSet<i64> = shown.iter().map(|(row, _)| row.id).collect();
+        // In the order of their USNs, so that the last of each post stays.
+        let others = shown
+            .into_iter()
+            .map(|(row, post)| (row.post_id, (row, post)));
+        let others: HashMap<i64, (EntryRow, TimelinePost)> = others.collect();
+        let end = |row: &EntryRow| {
+            let key = keys.get(&row.post_id)?.clone();
+            let usn = row.at_usn;
+            let item = match others.get(&row.post_id) {
+                Some((other, post)) => SourceItem::Entry(Box::new(SourceEntry {
+                    usn,
+                    first_usn: other.first_usn,
+                    place: post.id,
+                    key,
+                    post: post.clone(),
+                })),
+                None => SourceItem::Gone(SourceTombstone { key, usn }),
+            };
+            Some((row.id, item))
+        };
+        let ended = rows.iter().filter(|row| !still_shown.contains(&row.id));
+        Ok(ended.filter_map(end).collect())
+    }
+
+    /// The names of posts.
+    fn names(&self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Vec<PostName>, DbError> {
+        tx.query(
+            "select id, upstream_id, uri, claimed from post where id {in $1} and instance_id = $2",
+            &[
+                &Column::i64(post_ids.iter().copied()),
+                &self.view.key.instance_id(),
+            ],
+            |row| {
+                Ok(PostName {
+                    id: row.i64("id")?,
+                    upstream_id: row.text("upstream_id")?,
+                    uri: row.opt_text("uri")?,
+                    claimed: row.bool("claimed")?,
+                })
+            },
+        )
+    }
+
+    /// The entries of posts that the viewer is shown, by ascending USN.
+    fn shown_of_posts(
+        &self,
+        tx: &mut Tx<'_>,
+        post_ids: &[i64],
+    ) -> Result<Vec<(EntryRow, TimelinePost)>, StoreError> {
+        let key = self.view.key;
+        let columns = EntryRow::columns("usn");
+        let mut rows = tx.query(
+            &format!(
+                "select {columns} from entry
+                 where source_id = $1 and instance_id = $2 and id {{in $3}} and id = post_id
+                 union all
+                 select {columns} from entry
+                 where source_id = $1 and instance_id = $2 and post_id {{in $3}} and id <> post_id"
+            ),
+            &[
+                &key.id(),
+                &key.instance_id(),
+                &Column::i64(post_ids.iter().copied()),
+            ],
+            EntryRow::from_row,
+        )?;
+        rows.sort_unstable_by_key(|row| row.at_usn);
+        self.shown(tx, &rows)
+    }
+
+    /// The keys of posts, by their IDs. Of an instance's posts with one `uri`, such as a boost and
+    /// the boosted post on some servers, the one that is found by it has it as its key. IDs of posts
+    /// are no keys: they may be of entries in sources that the viewer may not read.
+    fn keys(&self, tx: &mut Tx<'_>, posts: &[PostName]) -> Result<HashMap<i64, String>, DbError> {
+        let uris: Vec<UriKey> = posts.iter().filter_map(PostName::uri_key).collect();
+        let mut named: HashMap<UriKey, i64> = HashMap::new();
+        if !uris.is_empty() {
+            let instance_ids = [self.view.key.instance_id()];
+            let found = object_uri::posts_named_later(tx, &uris, &instance_ids)?;
+            let found = tx.rows(found)?.into_iter();
+            named = found.map(|(key, post)| (key, post.post_id)).collect();
+        }
+        let key = |post: &PostName| {
+            let is_named = |uri: UriKey| named.get(&uri) == Some(&post.id);
+            match &post.uri {
+                Some(uri) if post.uri_key().is_some_and(is_named) => uri.clone(),
+                _ => format!("upstream:{}", post.upstream_id),
+            }
+        };
+        Ok(posts.iter().map(|post| (post.id, key(post))).collect())
+    }
+}
+
+/// A row of `entry`, without its post.
+#[derive(Clone, Copy)]
+struct EntryRow {
+    id: i64,
+    post_id: i64,
+    first_usn: i64,
+    /// The USN at which the entry is in the stream that is read.
+    at_usn: i64,
+    visibility: i64,
+    gone: bool,
+    returns: i64,
+}
+
+impl EntryRow {
+    /// The columns that [`EntryRow::from_row`] reads. `usn` is the stream's column.
+    fn columns(usn: &str) -> String {
+        format!("id, post_id, first_usn, {usn} as at_usn, visibility, gone, returns")
+    }
+
+    fn from_row(row: &Row<'_>) -> Result<EntryRow, DbError> {
+        Ok(EntryRow {
+            id: row.i64("id")?,
+            post_id: row.i64("post_id")?,
+            first_usn: row.i64("first_usn")?,
+            at_usn: row.i64("at_usn")?,
+            visibility: row.i64("visibility")?,
+            gone: row.bool("gone")?,
+            returns: row.i64("returns")?,
+        })
+    }
+}
+
+/// The facts about a post that its tombstone needs.
+struct PostName {
+    id: i64,
+    upstream_id: String,
+    uri: Option<String>,
+    /// True if its server only claims to know it.
+    claimed: bool,
+}
+
+impl PostName {
+    fn uri_key(&self) -> Option<UriKey> {
+        UriKey::new(self.uri.as_deref()?)
+    }
+}
+
+/// The largest number of rows that are read at once.
+const MAX_ROWS_AT_ONCE: u32 = 1_000;

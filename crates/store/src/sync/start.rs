@@ -1,0 +1,100 @@
+use driftline_db::Tx;
+
+use super::cursor::Cursor;
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, SourceKey},
+    library::{
+        LibraryOwner,
+        history::{self, LibraryHistory},
+    },
+};
+
+/// The way in which a replica is brought up to date.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Start {
+    /// By a full sync.
+    Full {
+        /// The place at which it begins or continues.
+        cursor: Cursor,
+    },
+    /// By the changes above its cursor.
+    Changes,
+    /// The replica has everything.
+    Current,
+    /// The replica has changes that this store does not have.
+    Diverged,
+}
+
+/// Decides how a replica with this cursor is brought up to date. A full sync continues at its
+/// cursor, whatever the epoch and the horizon are by now: a replica could not tell that it began again.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn start(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    cursor: Option<&Cursor>,
+) -> Result<Start, StoreError> {
+    let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
+    decide(tx, library, cursor)
+}
+
+/// [`start`] for the library of a source.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist; [`StoreError::Db`] if the database fails.
+pub fn source_start(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    cursor: Option<&Cursor>,
+) -> Result<Start, StoreError> {
+    let library = LibraryHistory::load(tx, LibraryOwner::Source(source))?;
+    decide(tx, library, cursor)
+}
+
+/// [`start`] for a library that was read in the same snapshot.
+pub(super) fn decide(
+    tx: &mut Tx<'_>,
+    library: LibraryHistory,
+    cursor: Option<&Cursor>,
+) -> Result<Start, StoreError> {
+    let newest = |tx: &mut Tx<'_>| {
+        let newest = Cursor::at(tx, library, library.update_count)?;
+        let cursor = Cursor {
+            below: Some(library.update_count.saturating_add(1)),
+            ..newest
+        };
+        Ok(Start::Full { cursor })
+    };
+    let Some(cursor) = cursor else {
+        return newest(tx);
+    };
+    // First, since a full sync would remove what this store has lost.
+    if !library.has_given(tx, &cursor.nonce, cursor.usn)? {
+        return Ok(Start::Diverged);
+    }
+    if cursor.below.is_some() {
+        return Ok(Start::Full {
+            cursor: cursor.clone(),
+        });
+    }
+    if cursor.epoch != library.epoch || cursor.position() < library.horizon {
+        return newest(tx);
+    }
+    Ok(match cursor.position() == library.update_count {
+        true => Start::Current,
+        false => Start::Changes,
+    })
+}
+
+/// Makes every replica of an account's library begin with a full sync. Must be written below the
+/// account's root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn require_full(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+    history::raise_epoch(tx, account)
+}

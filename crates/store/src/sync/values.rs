@@ -1,0 +1,192 @@
+//! The values of objects, from the tables of their kinds.
+
+use std::collections::HashMap;
+
+use driftline_core::{
+    social::{ListSettings, MarkedTimeline},
+    sync::{
+        FilterValue, KeywordValue, ListValue, MarkerValue, MemberValue, NoteValue, ObjectKey,
+        ObjectKind, ObjectValue, PostValue,
+    },
+};
+use driftline_db::Tx;
+
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, sql},
+    library::object::{self, KnownObject},
+    posts::timeline::{self, PostKey},
+    social::{
+        filter::{self, Filter},
+        list, list_member,
+        marked_post::{self, MarkedPost},
+        marker, note, object_keys,
+    },
+    viewer::Viewer,
+};
+
+/// The object with a key, of which the account has a value unless it was removed. `None` if the
+/// account never had it.
+pub(super) fn find(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: &ObjectKey,
+) -> Result<Option<(KnownObject, Option<ObjectValue>)>, StoreError> {
+    let Some(object) = object::find(tx, account, key)? else {
+        return Ok(None);
+    };
+    let value = match object.is_removed {
+        true => None,
+        false => load(tx, account, std::slice::from_ref(&object))?.remove(key),
+    };
+    Ok(Some((object, value)))
+}
+
+/// The values of objects, by their keys, with one query for each kind. Objects that were removed
+/// have none.
+pub(super) fn load(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    objects: &[KnownObject],
+) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
+    let mut kinds: HashMap<ObjectKind, HashMap<i64, &ObjectKey>> = HashMap::new();
+    for object in objects.iter().filter(|object| !object.is_removed) {
+        if let Some(kind) = table_kind(&object.key) {
+            let of_kind = kinds.entry(kind).or_default();
+            of_kind.insert(object.id, &object.key);
+        }
+    }
+    let mut values = HashMap::with_capacity(objects.len());
+    for (kind, keys) in kinds {
+        for (id, value) in load_kind(tx, account, kind, &keys)? {
+            if let Some(key) = keys.get(&id) {
+                values.insert((*key).clone(), value);
+            }
+        }
+    }
+    Ok(values)
+}
+
+/// The kind of an object, with one for both that share a table.
+fn table_kind(key: &ObjectKey) -> Option<ObjectKind> {
+    match key.kind()? {
+        ObjectKind::Favourite => Some(ObjectKind::Bookmark),
+        kind => Some(kind),
+    }
+}
+
+/// The values of objects of a kind by their IDs.
+fn load_kind(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    kind: ObjectKind,
+    keys: &HashMap<i64, &ObjectKey>,
+) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
+    let ids: Vec<i64> = keys.keys().copied().collect();
+    Ok(match kind {
+        ObjectKind::Bookmark | ObjectKind::Favourite => {
+            let marks = marked_post::by_ids(tx, account, &ids)?;
+            mark_values(tx, account, &marks)?
+        }
+        ObjectKind::List => {
+            let lists = list::by_ids(tx, account, &ids)?.into_iter();
+            lists
+                .map(|list| (sql(list.id), list_value(list.settings)))
+                .collect()
+        }
+        ObjectKind::ListMember => {
+            let members = list_member::members_by_ids(tx, account, &ids)?.into_iter();
+            let value = |account: String| {
+                ObjectValue::Member(MemberValue {
+                    account: Some(account),
+                })
+            };
+            members
+                .map(|(id, member)| (id, value(member.to_string())))
+                .collect()
+        }
+        ObjectKind::Marker => {
+            let markers = marker::all(tx, account)?;
+            let place = |timeline: MarkedTimeline| {
+                let of_it = markers.iter().find(|marker| marker.timeline == timeline);
+                of_it.map(|marker| marker.last_read_id.raw())
+            };
+            let values = keys.iter().filter_map(|(id, key)| {
+                let place = place(key.name().parse().ok()?)?;
+                Some((*id, ObjectValue::Marker(MarkerValue::at(place))))
+            });
+            values.collect()
+        }
+        ObjectKind::Filter => {
+            let mut filters = filter::all(tx, account)?;
+            filters.retain(|filter| keys.contains_key(&sql(filter.id)));
+            filter_values(tx, account, filters)?
+        }
+        ObjectKind::Note => {
+            let names: Vec<&str> = keys.values().map(|key| key.name()).collect();
+            let mut texts = note::by_keys(tx, account, &names)?;
+            let values = keys.iter().filter_map(|(id, key)| {
+                let text = texts.remove(key.name())?;
+                Some((*id, ObjectValue::Note(NoteValue { text })))
+            });
+            values.collect()
+        }
+    })
+}
+
+/// The values of marks: each post has the ID at which the account sees it.
+fn mark_values(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    marks: &[MarkedPost],
+) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
+    let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
+    let seen = timeline::by_post_ids(tx, &posts, Viewer::Account(account))?;
+    let values = marks.iter().map(|mark| {
+        let post = seen.get(&mark.key.post).map(|post| post.id.to_string());
+        (sql(mark.id), ObjectValue::Post(PostValue { post }))
+    });
+    Ok(values.collect())
+}
+
+fn list_value(settings: ListSettings) -> ObjectValue {
+    ObjectValue::List(ListValue {
+        title: settings.title,
+        replies_policy: settings.replies_policy,
+        exclusive: settings.exclusive,
+        predicate: settings.predicate,
+        notify: settings.notify,
+    })
+}
+
+fn filter_values(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    filters: Vec<Filter>,
+) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
+    let posts: Vec<PostKey> = filters
+        .iter()
+        .flat_map(|filter| filter.posts.iter().map(|post| post.key))
+        .collect();
+    let names = object_keys::post_names(tx, account, &posts)?;
+    let values = filters.into_iter().map(|filter| {
+        let keywords = filter.keywords.into_iter().map(|keyword| KeywordValue {
+            keyword: keyword.rule.keyword,
+            whole_word: keyword.rule.whole_word,
+        });
+        let contexts = filter.settings.contexts.iter();
+        let posts = filter.posts.iter();
+        let value = FilterValue {
+            title: filter.settings.title,
+            contexts: contexts.map(|context| context.name().to_owned()).collect(),
+            action: filter.settings.action.name().to_owned(),
+            expires_at: filter.settings.expires_at_ms,
+            keywords: keywords.collect(),
+            posts: posts
+                .filter_map(|post| names.get(&post.key.post).cloned())
+                .collect(),
+        };
+        (sql(filter.id), ObjectValue::Filter(value))
+    });
+    Ok(values.collect())
+}

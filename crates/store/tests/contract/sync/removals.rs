@@ -1,0 +1,69 @@
+//! Nothing of what is synced is left of an account that is removed.
+
+use driftline_core::sync::Usn;
+use driftline_store::{
+    LocalAccountId, Store,
+    social::{account_removal, local_account},
+    sync::{self, device},
+};
+
+use super::{note_change, push, remove_note, set_note};
+use crate::{
+    social::account,
+    world::{START_MS, read, write},
+};
+
+on_both!(an_account_leaves_no_row);
+
+/// The number of rows of each table that belong to accounts with libraries.
+fn counts(store: &Store) -> Vec<(&'static str, i64)> {
+    let tables = [
+        "library",
+        "library_opening",
+        "library_object",
+        "note",
+        "sync_device",
+    ];
+    read(store, move |tx| {
+        let mut counts = Vec::new();
+        for table in tables {
+            let count = format!("select count(*) as rows from {table}");
+            counts.push((table, tx.query_one(&count, &[], |row| row.i64("rows"))?));
+        }
+        Ok(counts)
+    })
+}
+
+fn sync_something(store: &Store, account: LocalAccountId) {
+    push(store, account, vec![note_change(1, 0, "text")]);
+    set_note(store, account, 2, "text");
+    remove_note(store, account, 1);
+    write(store, local_account::root(account), move |tx| {
+        let device = "000000000000000000000000000000aa";
+        device::record(tx, account, device, Usn::new(1), "hash", "answer", START_MS)?;
+        sync::require_full(tx, account)
+    });
+}
+
+fn an_account_leaves_no_row(store: &Store) {
+    let bob = account(store, "bob");
+    sync_something(store, bob);
+    let before = counts(store);
+    let ann = account(store, "ann");
+    sync_something(store, ann);
+    for ((_, before), (table, now)) in before.iter().zip(counts(store)) {
+        assert_eq!(now, 2 * before, "{table}");
+    }
+    write(store, local_account::root(ann), move |tx| {
+        account_removal::begin(tx, ann)
+    });
+    loop {
+        let removed = write(store, local_account::root(ann), move |tx| {
+            account_removal::remove_some(tx, ann)
+        });
+        if removed.is_done {
+            break;
+        }
+    }
+    assert_eq!(counts(store), before);
+}

@@ -1,0 +1,177 @@
+//! A model of a replica of a source, as one kind of reader has it.
+
+use std::collections::BTreeMap;
+
+use driftline_core::names::audience::Reader;
+use driftline_store::{
+    sync::{
+        SourceChunk, SourceLimits, SourceView, has_news, source_changes, source_newest,
+        source_update_count,
+    },
+    timeline::{TimelinePost, Viewer},
+};
+
+use crate::world::{ANN, BOB, World};
+
+/// A viewer, and what it is to the sources of these tests, which ANN owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct SourceReader {
+    pub(super) viewer: Viewer,
+    pub(super) reader: Reader,
+}
+
+pub(super) const OWNER: SourceReader = SourceReader {
+    viewer: Viewer::Account(ANN),
+    reader: Reader::Owner,
+};
+pub(super) const MEMBER: SourceReader = SourceReader {
+    viewer: Viewer::Account(BOB),
+    reader: Reader::Member,
+};
+pub(super) const WORLD: SourceReader = SourceReader {
+    viewer: Viewer::Anonymous,
+    reader: Reader::World,
+};
+
+impl SourceReader {
+    /// The posts of the source's timeline, by keys.
+    pub(super) fn shown(self, world: &World) -> BTreeMap<String, TimelinePost> {
+        let posts = world.timeline_for(self.viewer).into_iter();
+        posts
+            .map(|post| (post.uri.clone().expect("a name"), post))
+            .collect()
+    }
+}
+
+/// The progress of a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// In a full sync that began at `top`.
+    Full { top: i64, below: i64 },
+    /// At a USN.
+    At(i64),
+}
+
+/// A replica that applies chunks as they come.
+#[derive(Clone, Debug)]
+pub(super) struct Replica {
+    pub(super) by: SourceReader,
+    pub(super) posts: BTreeMap<String, TimelinePost>,
+    usns: BTreeMap<String, i64>,
+    state: State,
+}
+
+impl Replica {
+    /// An empty replica that follows changes from the first.
+    pub(super) fn from_start(by: SourceReader) -> Replica {
+        Replica {
+            by,
+            posts: BTreeMap::new(),
+            usns: BTreeMap::new(),
+            state: State::At(0),
+        }
+    }
+
+    /// An empty replica that begins a full sync now.
+    pub(super) fn begin_full(world: &World, by: SourceReader) -> Replica {
+        let key = world.source;
+        let top = world.read(move |tx| source_update_count(tx, key));
+        Replica {
+            state: State::Full {
+                top,
+                below: i64::MAX,
+            },
+            ..Replica::from_start(by)
+        }
+    }
+
+    /// A replica that has all that its reader is shown now.
+    pub(super) fn complete(world: &World, by: SourceReader) -> Replica {
+        let mut replica = Replica::begin_full(world, by);
+        replica.catch_up(world, SourceLimits::new(100));
+        replica
+    }
+
+    fn view(&self, world: &World) -> SourceView {
+        SourceView {
+            key: world.source,
+            reader: self.by.reader,
+        }
+    }
+
+    /// Takes one chunk. Returns it.
+    pub(super) fn pull(&mut self, world: &World, limits: SourceLimits) -> SourceChunk {
+        let (view, viewer) = (self.view(world), self.by.viewer);
+        let chunk = match self.state {
+            State::Full { top, below } => {
+                let chunk =
+                    world.read(move |tx| source_newest(tx, view, viewer, top, below, limits));
+                let usns: Vec<i64> = chunk.entries.iter().map(|entry| entry.usn).collect();
+                assert!(usns.is_sorted_by(|one, next| one > next), "{usns:?}");
+                let is_within = |usn: &i64| *usn >= chunk.end && *usn < below && *usn <= top;
+                assert!(usns.iter().all(is_within), "{usns:?}");
+                assert!(chunk.end < below && chunk.gone.is_empty(), "{chunk:?}");
+                self.state = match chunk.more {
+                    true => State::Full {
+                        top,
+                        below: chunk.end,
+                    },
+                    false => State::At(top),
+                };
+                chunk
+            }
+            State::At(after) => {
+                let chunk = world.read(move |tx| source_changes(tx, view, viewer, after, limits));
+                let entries = chunk.entries.iter().map(|entry| entry.usn);
+                let gone = chunk.gone.iter().map(|tombstone| tombstone.usn);
+                for usns in [entries.collect::<Vec<_>>(), gone.collect()] {
+                    assert!(usns.is_sorted_by(|one, next| one < next), "{usns:?}");
+                    let is_within = |usn: &i64| *usn > after && *usn <= chunk.end;
+                    assert!(usns.iter().all(is_within), "{usns:?}");
+                }
+                assert!(!chunk.more || chunk.end > after, "{chunk:?}");
+                self.state = State::At(chunk.end);
+                chunk
+            }
+        };
+        assert!(chunk.entries.len() + chunk.gone.len() <= limits.entries as usize);
+        for entry in &chunk.entries {
+            assert_eq!(entry.place, entry.post.id);
+            // Of a post's places the one with the highest USN counts.
+            let usn = self.usns.entry(entry.key.clone()).or_default();
+            if entry.usn > *usn {
+                *usn = entry.usn;
+                self.posts.insert(entry.key.clone(), entry.post.clone());
+            }
+        }
+        for tombstone in &chunk.gone {
+            self.posts.remove(&tombstone.key);
+        }
+        chunk
+    }
+
+    /// Takes chunks until there are no more. Returns those of changes.
+    pub(super) fn catch_up(&mut self, world: &World, limits: SourceLimits) -> Vec<SourceChunk> {
+        let mut chunks = Vec::new();
+        loop {
+            let is_full = matches!(self.state, State::Full { .. });
+            let chunk = self.pull(world, limits);
+            let more = chunk.more || is_full;
+            if !is_full {
+                chunks.push(chunk);
+            }
+            if !more {
+                return chunks;
+            }
+        }
+    }
+
+    /// True if there is news for it.
+    pub(super) fn has_news(&self, world: &World) -> bool {
+        let State::At(after) = self.state else {
+            return true;
+        };
+        let (view, viewer) = (self.view(world), self.by.viewer);
+        world.read(move |tx| has_news(tx, view, viewer, after))
+    }
+}
