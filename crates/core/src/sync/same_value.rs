@@ -33,7 +33,9 @@ fn server_member(kind: Option<ObjectKind>) -> Option<&'static str> {
     match kind? {
         ObjectKind::Bookmark | ObjectKind::Favourite => Some("post"),
         ObjectKind::ListMember => Some("account"),
-        ObjectKind::List | ObjectKind::Marker | ObjectKind::Filter | ObjectKind::Note => None,
+        // The names of a filter's posts depend on what the account may see.
+        ObjectKind::Filter => Some("posts"),
+        ObjectKind::List | ObjectKind::Marker | ObjectKind::Note => None,
     }
 }
 

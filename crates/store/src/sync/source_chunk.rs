@@ -142,7 +142,7 @@ pub fn source_newest(
 ) -> Result<SourceChunk, StoreError> {
     let reading = SourceReading::begin(tx, view, viewer, limits)?;
     let up_to = top.min(below.saturating_sub(1));
-    let part = reading.read(tx, UsnStream::Newest, 0, up_to)?;
+    let part = reading.read(tx, UsnStream::Newest { top }, 0, up_to)?;
     Ok(part.into_chunk(limits, 0))
 }
 

@@ -24,8 +24,8 @@ use crate::{
 pub(super) enum UsnStream {
     /// Entries by ascending USN. To the owner, also those that have ended since they came.
     Changes { after: i64 },
-    /// Entries that the reader is shown, by descending USN.
-    Newest,
+    /// Entries with USNs up to `top` that the reader is shown, by descending USN: of each post the one with the highest.
+    Newest { top: i64 },
     /// Entries that have left the reader, by the USNs in this column.
     Departures { after: i64, column: &'static str },
 }
@@ -33,13 +33,13 @@ pub(super) enum UsnStream {
 impl UsnStream {
     fn column(self) -> &'static str {
         match self {
-            UsnStream::Changes { .. } | UsnStream::Newest => "usn",
+            UsnStream::Changes { .. } | UsnStream::Newest { .. } => "usn",
             UsnStream::Departures { column, .. } => column,
         }
     }
 
     fn is_upward(self) -> bool {
-        !matches!(self, UsnStream::Newest)
+        !matches!(self, UsnStream::Newest { .. })
     }
 }
 
@@ -187,7 +187,7 @@ impl SourceReading {
                 self.view.reader == Reader::Owner && row.first_usn <= after
             }
             UsnStream::Departures { after, .. } => row.first_usn <= after,
-            UsnStream::Newest => false,
+            UsnStream::Newest { .. } => false,
         }
     }
 
@@ -206,7 +206,8 @@ impl SourceReading {
     ) -> Result<Vec<SourceItem>, StoreError> {
         let mut entries = match stream {
             UsnStream::Departures { .. } => HashMap::new(),
-            UsnStream::Changes { .. } | UsnStream::Newest => self.entries(tx, rows)?,
+            UsnStream::Changes { .. } => self.entries(tx, rows)?,
+            UsnStream::Newest { top } => self.last_entries(tx, rows, top)?,
         };
         let is_ended =
             |row: &EntryRow| !entries.contains_key(&row.id) && self.may_have_ended(stream, row);
@@ -245,6 +246,24 @@ impl SourceReading {
             Some((row.id, entry))
         };
         Ok(shown.into_iter().filter_map(entry).collect())
+    }
+
+    /// [`SourceReading::entries`] without those of posts of which the viewer is shown an entry with a higher USN, up to `top`.
+    fn last_entries(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[EntryRow],
+        top: i64,
+    ) -> Result<HashMap<i64, SourceEntry>, StoreError> {
+        let mut entries = self.entries(tx, rows)?;
+        let posts: Vec<i64> = rows.iter().map(|row| row.post_id).collect();
+        let mut shown = self.shown_of_posts(tx, &posts)?;
+        shown.retain(|(row, _)| row.at_usn <= top);
+        // In the order of their USNs, so that the last of each post stays.
+        let last: HashMap<i64, i64> = shown.iter().map(|(row, _)| (row.post_id, row.id)).collect();
+        let last: HashSet<i64> = last.into_values().collect();
+        entries.retain(|id, _| last.contains(id));
+        Ok(entries)
     }
 
     /// Those of some entries that the viewer is shown, with their posts.
@@ -294,7 +313,11 @@ impl SourceReading {
         let end = |row: &EntryRow| {
             let key = keys.get(&row.post_id)?.clone();
             let usn = row.at_usn;
-            let item = match others.get(&row.post_id) {
+            // An entry with a higher USN comes by itself: a tombstone now, since it may have ended by then.
+            let other = others
+                .get(&row.post_id)
+                .filter(|(other, _)| other.at_usn < usn);
+            let item = match other {
                 Some((other, post)) => SourceItem::Entry(Box::new(SourceEntry {
                     usn,
                     first_usn: other.first_usn,

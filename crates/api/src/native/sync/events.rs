@@ -61,7 +61,10 @@ fn told(device: Device) -> impl Stream<Item = Result<Event, Infallible>> {
 impl Device {
     /// Waits for changes; `None` at the end.
     async fn news(&mut self) -> Option<()> {
-        loop {
+        if self.told.is_some() {
+            sleep(pause()).await;
+        }
+        while Instant::now() < self.end {
             self.commits.mark_unchanged();
             let usn = self.update_count().await.ok()?;
             if self.told.replace(usn) != Some(usn) {
@@ -70,10 +73,11 @@ impl Device {
             // Another process may have written, too.
             let look = self.end.min(Instant::now() + LOOK);
             match timeout_at(look, self.commits.changed()).await {
-                Ok(Ok(())) | Err(_) if Instant::now() < self.end => sleep(pause()).await,
-                _ => return None,
+                Ok(Ok(())) | Err(_) => sleep(pause()).await,
+                Ok(Err(_)) => return None,
             }
         }
+        None
     }
 
     async fn update_count(&self) -> Result<i64, StoreError> {
@@ -83,12 +87,12 @@ impl Device {
     }
 }
 
-/// 400 to 600 ms, so that many devices do not ask at once.
+/// 500 to 700 ms, so that many devices do not ask at once.
 fn pause() -> Duration {
     let mut random = [0; 1];
     // Without randomness they ask at once.
     let _ = fill_random(&mut random);
-    Duration::from_millis(400 + u64::from(random[0]) * 200 / 255)
+    Duration::from_millis(500 + u64::from(random[0]) * 200 / 255)
 }
 
 /// The longest time that changes of another process stay unseen.

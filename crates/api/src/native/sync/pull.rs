@@ -140,11 +140,16 @@ impl Limits {
     fn spend(&mut self, news: &LibraryNews) {
         let entries = news.objects.len() + news.gone.len();
         let entries = u32::try_from(entries).unwrap_or(u32::MAX);
-        let values = news
+        let objects = news
             .objects
             .iter()
-            .map(|object| object.value.to_string().len());
-        self.bytes = self.bytes.saturating_sub(values.sum());
+            .map(|object| ENTRY_BYTES + object.key.as_str().len() + object.value.to_string().len());
+        let gone = news
+            .gone
+            .iter()
+            .map(|gone| ENTRY_BYTES + gone.key.as_str().len());
+        let bytes: usize = objects.chain(gone).sum();
+        self.bytes = self.bytes.saturating_sub(bytes);
         self.entries = match self.bytes {
             0 => 1,
             _ => self.entries.saturating_sub(entries).max(1),
@@ -272,3 +277,5 @@ fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
 
 /// The number of libraries that a request names.
 const MAX_LIBRARIES: usize = 200;
+/// The size of an object or tombstone without its key and value, in bytes.
+const ENTRY_BYTES: usize = 80;

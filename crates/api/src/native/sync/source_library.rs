@@ -45,10 +45,11 @@ impl SourceReader<'_> {
         };
         let sealed_for = label(source, viewer);
         // A cursor of another view, or of the time before a restore, begins again.
-        let known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
+        let mut known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
         let mut start = source_start(tx, source.key, known.as_ref())?;
         if start == Start::Diverged {
             // A replica changes nothing in a source, so nothing of it can be lost here.
+            known = None;
             start = source_start(tx, source.key, None)?;
         }
         let is_first = known.as_ref().is_none_or(|cursor| cursor.below.is_none());
@@ -111,7 +112,7 @@ impl SourceReader<'_> {
             .iter()
             .map(|entry| entry.post.clone())
             .collect();
-        let mut statuses = Page::entities(tx, &posts, self.view)?;
+        let statuses = Page::entities(tx, &posts, self.view)?;
         let mut part = Part {
             objects: Vec::new(),
             gone: Vec::new(),
@@ -132,7 +133,7 @@ impl SourceReader<'_> {
             ..
         } in chunk.entries
         {
-            let Some(status) = statuses.remove(&post.id) else {
+            let Some(status) = statuses.get(&post.id) else {
                 continue;
             };
             bytes += key.len() + status.get().len() + ENTRY_BYTES;
