@@ -229,6 +229,23 @@ mod tests {
     }
 
     #[test]
+    fn a_full_sync_that_begins_again_has_another_number() {
+        let mut session = session(vec![new("source:3")]);
+        let full = |cursor, first| {
+            let news = news("source:3", LibraryState::Full, cursor, true);
+            answer(vec![LibraryNews { first, ..news }])
+        };
+        for (cursor, first, number) in [("c9", true, 1), ("c8", false, 1), ("d9", true, 2)] {
+            let [intake] = session
+                .pulled(full(cursor, first))
+                .unwrap()
+                .try_into()
+                .unwrap();
+            assert_eq!(intake.progress.full_sync, number, "{cursor}");
+        }
+    }
+
+    #[test]
     fn a_full_sync_goes_downward_and_ends_with_the_changes_since() {
         let mut session = session(vec![new("source:3")]);
         assert_eq!(requested(&session), [("source:3".to_owned(), None)]);

@@ -57,7 +57,6 @@ enum State {
 pub(super) struct Replica {
     pub(super) by: SourceReader,
     pub(super) posts: BTreeMap<String, TimelinePost>,
-    usns: BTreeMap<String, i64>,
     state: State,
 }
 
@@ -67,7 +66,6 @@ impl Replica {
         Replica {
             by,
             posts: BTreeMap::new(),
-            usns: BTreeMap::new(),
             state: State::At(0),
         }
     }
@@ -135,17 +133,13 @@ impl Replica {
             }
         };
         assert!(chunk.entries.len() + chunk.gone.len() <= limits.entries as usize);
-        for entry in &chunk.entries {
-            assert_eq!(entry.place, entry.post.id);
-            // Of a post's places the one with the highest USN counts.
-            let usn = self.usns.entry(entry.key.clone()).or_default();
-            if entry.usn > *usn {
-                *usn = entry.usn;
-                self.posts.insert(entry.key.clone(), entry.post.clone());
-            }
-        }
+        // As devices do, which see no USNs.
         for tombstone in &chunk.gone {
             self.posts.remove(&tombstone.key);
+        }
+        for entry in &chunk.entries {
+            assert_eq!(entry.place, entry.post.id);
+            self.posts.insert(entry.key.clone(), entry.post.clone());
         }
         chunk
     }
