@@ -453,6 +453,10 @@ fn a_post_that_is_listed_twice_ends_with_its_last_place(store: &Store) {
     };
     let all = vec![listed("13", 1), listed("12", 1), listed("11", 2)];
     assert_eq!(commit(&mut world, all).new, 3);
+    for by in READERS {
+        let chunk = Replica::begin_full(&world, by).pull(&world, ALL);
+        assert_eq!(chunk.entries.len(), 2, "{by:?}: each post once");
+    }
     let mut replicas = READERS.map(|by| Replica::complete(&world, by));
     let without = || vec![listed("13", 1), listed("11", 2)];
     assert_eq!(commit(&mut world, without()).left, 0);
@@ -464,10 +468,32 @@ fn a_post_that_is_listed_twice_ends_with_its_last_place(store: &Store) {
         assert_eq!((chunk.entries[0].usn, chunk.end), (4, 4));
         assert_eq!(replica.posts, replica.by.shown(&world));
     }
-    world.look_up("1", LookUp::Hidden);
+    // It leaves, is listed at another place, and leaves that while a replica pages.
+    let one = SourceLimits::new(1);
+    let neither = || vec![listed("20", 3), listed("11", 2)];
+    for left in [0, 1] {
+        assert_eq!(commit(&mut world, neither()).left, left);
+    }
+    let again = vec![listed("20", 3), listed("14", 1), listed("11", 2)];
+    assert_eq!(commit(&mut world, again).new, 1);
+    let mut paging = replicas.clone();
+    for replica in &mut paging {
+        let new = replica.pull(&world, one);
+        assert_eq!(keys(&new), (vec![&*key(3)], vec![]), "{:?}", replica.by);
+        let end = replica.pull(&world, one);
+        assert_eq!(keys(&end), (vec![], vec![&*key(1)]), "{:?}", replica.by);
+    }
+    for left in [0, 1] {
+        assert_eq!(commit(&mut world, neither()).left, left);
+    }
+    for mut replica in paging {
+        replica.catch_up(&world, one);
+        assert_eq!(replica.posts, replica.by.shown(&world));
+    }
+    world.look_up("2", LookUp::Hidden);
     for replica in &mut replicas {
-        let chunk = replica.pull(&world, ALL);
-        assert_eq!(keys(&chunk), (vec![], vec![&*key(1)]), "{:?}", replica.by);
+        replica.catch_up(&world, ALL);
+        assert_eq!(replica.posts.keys().collect::<Vec<_>>(), [&key(3)]);
     }
 }
 
