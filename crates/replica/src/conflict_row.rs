@@ -68,7 +68,7 @@ pub(crate) fn list(tx: &mut Tx<'_>, all: bool) -> Result<Vec<ConflictRow>, Repli
 /// Reads an open conflict.
 ///
 /// # Errors
-/// [`ReplicaError::NoConflict`] if there is none with this number.
+/// [`ReplicaError::NoConflict`] if no conflict has this number.
 pub(crate) fn open(tx: &mut Tx<'_>, id: i64) -> Result<ConflictRow, ReplicaError> {
     let sql = format!("{SELECT} where c.id = $1 and not c.is_resolved");
     let found = tx.query_opt(&sql, &[&id], conflict_row)?;

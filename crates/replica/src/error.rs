@@ -97,7 +97,7 @@ pub enum ReplicaError {
         text: String,
     },
     /// The library changes all the time.
-    #[error("the library on {server} changed at each try; try again when nobody changes it")]
+    #[error("the library on {server} changed at each try; try again later")]
     Moving {
         /// The server.
         server: String,

@@ -34,7 +34,7 @@ impl IntakeJob {
     /// Stores the answer: the library's end, the entries, the sweep, and the progress.
     ///
     /// # Errors
-    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica, and nobody has agreed; [`ReplicaError::Db`] if
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Db`] if
     /// the database fails. Nothing is stored then.
     pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
         let row = replica_row::require(tx)?;

@@ -195,7 +195,7 @@ impl Replica {
         .await
     }
 
-    /// An object; `None` if there is none, or it was deleted here.
+    /// An object; `None` if the replica does not have it, or it was deleted here.
     ///
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.

@@ -19,7 +19,7 @@ impl SourceIntakeJob {
     /// subscription has ended meanwhile.
     ///
     /// # Errors
-    /// [`ReplicaError::ManyRemoved`] if it would remove most of the source's entries, and nobody has agreed;
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the source's entries and no person has agreed;
     /// [`ReplicaError::Db`] if the database fails. Nothing is stored then.
     pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
         let intake = &self.intake;

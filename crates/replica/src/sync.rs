@@ -89,7 +89,7 @@ impl Replica {
     /// library's part of an answer is stored in one transaction with its cursor, so a pull that was dropped goes on there.
     ///
     /// # Errors
-    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica, and nobody has agreed; another [`ReplicaError`]
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; another [`ReplicaError`]
     /// if the server gives no good answer, is another one or answers for another account, or the database fails.
     pub async fn pull(
         &self,

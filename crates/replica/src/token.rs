@@ -17,7 +17,7 @@ impl Token {
     /// Reads a token: one line of visible ASCII characters.
     ///
     /// # Errors
-    /// [`ReplicaError::Token`] if there is none, or it cannot be read. Never contains what was read.
+    /// [`ReplicaError::Token`] if the token is missing or cannot be read. The error never contains the token.
     pub fn read(from: impl Read) -> Result<Self, ReplicaError> {
         // With room for all that may be read, so that no copy stays in memory that was freed.
         let mut text = String::with_capacity(MAX_TOKEN_BYTES + 1);

@@ -48,7 +48,8 @@ struct Cursor {
     epoch: u64,
     /// The opening of the last USN of the store when the cursor was made.
     nonce: u64,
-    /// That USN. An object that has moved up to it is missing below, so a store without it cannot go on from this cursor.
+    /// The update count when the cursor was made. An object that has moved up to it is missing below, so a store without it
+    /// cannot continue from this cursor.
     seen: u64,
     /// The replica has the changes up to this USN. In a full sync, the USN at its start.
     usn: u64,

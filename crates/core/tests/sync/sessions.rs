@@ -179,7 +179,7 @@ fn other_changes_before_a_push_are_pulled_and_its_own_are_checked() {
     assert_eq!(restored.next(), pull(None));
 }
 
-/// Until the full sync has ended, nobody knows whether the server still has the push.
+/// The full sync shows at its end whether the server still has the push.
 #[test]
 fn a_full_sync_after_an_unchecked_push_reconciles() {
     let progress = LibraryProgress {
