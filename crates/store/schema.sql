@@ -861,9 +861,13 @@ create table library_object (
     first_usn {i64} not null,
     usn {i64} not null,
     removed {bool} not null,
+    -- `core::sync::object_digest`; null after each change, until somebody asks for the library's digest.
+    digest {i64},
     primary key (account_id, id)
 ) {clustered};
 create unique index library_object_usn on library_object (account_id, usn);
+create index library_object_removed on library_object (account_id, usn) where removed;
+create index library_object_digest on library_object (account_id, digest) where not removed;
 create unique index library_object_key on library_object (account_id, key);
 
 -- Posts that somebody bookmarked or favourited (`mark`).

@@ -74,6 +74,8 @@ pub(super) struct Feed<'c> {
     intake: Intake,
     corpus: &'c Corpus,
     server: u64,
+    /// A word that is added to each post.
+    pub(super) word: Option<&'c str>,
     /// The last post, with which the next page ends.
     last: Option<Shown>,
 }
@@ -99,6 +101,7 @@ impl<'c> Feed<'c> {
             intake,
             corpus,
             server,
+            word: None,
             last: None,
         })
     }
@@ -152,7 +155,11 @@ impl<'c> Feed<'c> {
             at_ms,
             author: &author,
         };
-        self.corpus.status(number, &names)
+        let mut status = self.corpus.status(number, &names);
+        if let Some(word) = self.word {
+            status["content"] = format!("<p>{word} {}</p>", self.corpus.text(number)).into();
+        }
+        status
     }
 }
 

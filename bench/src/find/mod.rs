@@ -3,6 +3,7 @@
 
 mod corpus;
 mod fill;
+mod hidden;
 mod live;
 mod searches;
 mod standing;
@@ -43,6 +44,9 @@ pub(crate) struct Options {
     /// Only standing predicates, without a database
     #[arg(long)]
     standing: bool,
+    /// Only the same searches without and with hits that the viewer may not see, among a tenth of the posts
+    #[arg(long)]
+    hidden: bool,
 }
 
 /// Measures both databases.
@@ -51,6 +55,7 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
     let posts = options.posts.unwrap_or(default).max(1_000);
     let mut tables = Tables::new();
     let mut live = live::Tables::new();
+    let mut hidden = hidden::table();
     let asked = options.database.as_deref();
     if options.standing {
         standing::measure(effort)?.print();
@@ -64,19 +69,30 @@ pub(crate) fn run(options: &Options, effort: Effort) -> Result<(), Failure> {
             "sqlite" => Server::sqlite()?,
             _ => Server::postgres()?,
         };
+        if options.hidden {
+            let small = Site::fill(&server, posts / 10, &mut tables.index)?;
+            hidden::measure(server.name(), &small, &mut hidden)?;
+            continue;
+        }
         let large = Site::fill(&server, posts, &mut tables.index)?;
         if !options.commits {
             let mut sites = [Site::fill(&server, posts / 10, &mut tables.index)?, large];
             tables.measure(server.name(), &mut sites, effort.rounds(5))?;
-            let [_, large] = sites;
+            let [small, large] = sites;
+            hidden::measure(server.name(), &small, &mut hidden)?;
             live.measure(server.name(), &large, effort)?;
         } else {
             live.measure(server.name(), &large, effort)?;
         }
     }
+    if options.hidden {
+        hidden.print();
+        return Ok(());
+    }
     tables.print(options.commits);
     live.print();
     if !options.commits {
+        hidden.print();
         standing::measure(effort)?.print();
     }
     Ok(())
@@ -87,6 +103,8 @@ struct Site {
     store: Store,
     peer: Peer,
     corpus: Corpus,
+    /// The account with private sources.
+    account: Viewer,
     cases: Vec<Case>,
 }
 
@@ -143,6 +161,7 @@ impl Site {
             cases: cases.collect(),
             store,
             corpus,
+            account,
         })
     }
 
@@ -153,6 +172,7 @@ impl Site {
             peer,
             corpus,
             cases,
+            ..
         } = self;
         for case in cases {
             let Case {

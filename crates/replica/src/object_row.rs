@@ -1,4 +1,6 @@
-use driftline_core::sync::{Base, LocalObject, ObjectKey, Outcome, Usn};
+use driftline_core::sync::{
+    Base, LibraryDigest, LocalObject, ObjectKey, Outcome, Usn, object_digest,
+};
 use driftline_db::{DbError, Row, ToValue, Tx};
 use serde::Serialize;
 use serde_json::Value;
@@ -99,6 +101,22 @@ pub(crate) fn counts(tx: &mut Tx<'_>) -> Result<ObjectCounts, ReplicaError> {
     })
 }
 
+/// The digest of the server's versions of all objects.
+pub(crate) fn digest(tx: &mut Tx<'_>) -> Result<LibraryDigest, ReplicaError> {
+    // A sum of the whole numbers would be too large for the database.
+    Ok(tx.query_one(
+        "select count(*) as objects, coalesce(sum(base_digest >> 32), 0) as upper,
+             coalesce(sum(base_digest & 4294967295), 0) as lower
+         from object where base_digest is not null",
+        &[],
+        |row| {
+            let objects = row.i64("objects")?.cast_unsigned();
+            let (upper, lower) = (row.i64("upper")?, row.i64("lower")?);
+            Ok(LibraryDigest::from_sums(objects, upper, lower))
+        },
+    )?)
+}
+
 /// Numbers of objects.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ObjectCounts {
@@ -113,23 +131,28 @@ pub(crate) fn put(tx: &mut Tx<'_>, object: &LocalObject) -> Result<(), ReplicaEr
     let base_usn = object.base.as_ref().map(|base| usn_number(base.usn));
     let base_usn = base_usn.transpose()?;
     let base_value = object.base_value().map(Value::to_string);
+    let base_digest = object.base.as_ref().and_then(|base| {
+        let digest = object_digest(&object.key, base.usn, base.value.as_ref()?);
+        Some(digest.cast_signed())
+    });
     let value = object.value.as_ref().map(Value::to_string);
     let generation = number(object.generation)?;
     let seen_in = number(object.seen_in)?;
-    let parameters: [&dyn ToValue; 6] = [
+    let parameters: [&dyn ToValue; 7] = [
         &object.key.as_str(),
         &base_usn,
         &base_value,
+        &base_digest,
         &value,
         &generation,
         &seen_in,
     ];
     tx.execute(
-        "insert into object (key, base_usn, base_value, value, generation, seen_in)
-         values ($1, $2, $3, $4, $5, $6)
+        "insert into object (key, base_usn, base_value, base_digest, value, generation, seen_in)
+         values ($1, $2, $3, $4, $5, $6, $7)
          on conflict (key) do update set base_usn = excluded.base_usn,
-             base_value = excluded.base_value, value = excluded.value,
-             generation = excluded.generation, seen_in = excluded.seen_in",
+             base_value = excluded.base_value, base_digest = excluded.base_digest,
+             value = excluded.value, generation = excluded.generation, seen_in = excluded.seen_in",
         &parameters,
     )?;
     Ok(())

@@ -21,6 +21,8 @@ create table object (
     -- The server's version; without a USN there is none, without a value it is a tombstone.
     base_usn {i64},
     base_value text,
+    -- The digest of the server's version (`core::sync::object_digest`); null if there is none.
+    base_digest {i64},
     -- The value here, as JSON; null if it was deleted here.
     value text,
     -- The number of the edit that made it dirty; 0 if it is clean.
@@ -30,6 +32,8 @@ create table object (
 ) {strict};
 
 create index object_dirty on object (generation) where generation <> 0;
+
+create index object_digest on object (base_digest) where base_digest is not null;
 
 -- Edits that were not merged; those that a person, or a rule, has resolved stay here.
 create table conflict (

@@ -1,4 +1,4 @@
-use driftline_core::sync::{LibraryDigest, LibraryProgress};
+use driftline_core::sync::LibraryProgress;
 use serde::Serialize;
 
 use crate::{Replica, ReplicaError, client::Client, object_row, replica_row, sync::SyncContext};
@@ -29,16 +29,8 @@ impl Replica {
             let there = client.digest(context.random).await?;
             let (cursor, here) = self
                 .read(|tx| {
-                    let mut digest = LibraryDigest::default();
-                    for object in object_row::list(tx, None)? {
-                        let base = object.base.as_ref();
-                        if let Some((base, value)) =
-                            base.and_then(|base| Some((base, base.value.as_ref()?)))
-                        {
-                            digest.add(&object.key, base.usn, value);
-                        }
-                    }
-                    Ok((replica_row::require(tx)?.progress.cursor, digest))
+                    let cursor = replica_row::require(tx)?.progress.cursor;
+                    Ok((cursor, object_row::digest(tx)?))
                 })
                 .await?;
             if cursor.as_ref() == Some(&there.cursor) {

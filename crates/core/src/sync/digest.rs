@@ -36,20 +36,18 @@ pub struct DigestAnswer {
 }
 
 impl LibraryDigest {
-    /// Adds an object: the first 64 bits of the SHA-256 of its key, USN and value, each followed by a zero byte. The value
-    /// is canonical JSON, without the members that only the server gives.
-    pub fn add(&mut self, key: &ObjectKey, usn: Usn, value: &Value) {
-        let mut hash = Sha256::new();
-        let value = without_server_members(key.kind(), value.clone());
-        let mut json = String::new();
-        write_canonical(&value, &mut json);
-        for part in [key.as_str(), &usn.to_string(), &json] {
-            hash.update(part.as_bytes());
-            hash.update([0]);
+    /// The digest of some objects from the sums of the upper and the lower 32 bits of their [`object_digest`]s.
+    pub fn from_sums(count: u64, upper: i64, lower: i64) -> Self {
+        let sum = (upper << 32).wrapping_add(lower);
+        Self {
+            count,
+            sum: sum.cast_unsigned(),
         }
-        let mut first = [0; 8];
-        first.copy_from_slice(&hash.finalize()[..8]);
-        self.sum = self.sum.wrapping_add(u64::from_be_bytes(first));
+    }
+
+    /// Adds an object by its [`object_digest`].
+    pub fn add(&mut self, digest: u64) {
+        self.sum = self.sum.wrapping_add(digest);
         self.count += 1;
     }
 
@@ -62,6 +60,22 @@ impl LibraryDigest {
     pub fn text(self) -> String {
         format!("{:016x}", self.sum)
     }
+}
+
+/// The digest of one object: the first 64 bits of the SHA-256 of its key, USN and value, each followed by a zero byte. The
+/// value is canonical JSON, without the members that only the server gives.
+pub fn object_digest(key: &ObjectKey, usn: Usn, value: &Value) -> u64 {
+    let mut hash = Sha256::new();
+    let value = without_server_members(key.kind(), value.clone());
+    let mut json = String::new();
+    write_canonical(&value, &mut json);
+    for part in [key.as_str(), &usn.to_string(), &json] {
+        hash.update(part.as_bytes());
+        hash.update([0]);
+    }
+    let mut first = [0; 8];
+    first.copy_from_slice(&hash.finalize()[..8]);
+    u64::from_be_bytes(first)
 }
 
 /// Writes JSON without spaces, with the members of objects by their names' Unicode scalar values.
@@ -102,7 +116,7 @@ mod tests {
         let digest = |objects: &[(&ObjectKey, u64, Value)]| {
             let mut digest = LibraryDigest::default();
             for (key, usn, value) in objects {
-                digest.add(key, Usn::new(*usn), value);
+                digest.add(object_digest(key, Usn::new(*usn), value));
             }
             digest
         };
@@ -121,6 +135,15 @@ mod tests {
             digest(&[(&note, 1, json!({"text": "y"})), (&bookmark, 2, json!({}))])
         );
         assert_eq!(digest(&[]).text(), "0000000000000000");
+        let sums = |digests: &[i64]| {
+            let upper = digests.iter().map(|digest| digest >> 32).sum();
+            let lower = digests.iter().map(|digest| digest & 0xffff_ffff).sum();
+            LibraryDigest::from_sums(digests.len() as u64, upper, lower)
+        };
+        let one = |key, usn, value| object_digest(key, Usn::new(usn), &value).cast_signed();
+        let parts = [one(&note, 1, text.clone()), one(&bookmark, 2, json!({}))];
+        assert_eq!(sums(&parts), both);
+        assert_eq!(sums(&[i64::MIN, -1, i64::MAX]).text(), "fffffffffffffffe");
         // SHA-256 of `note:https://a.example/1`, NUL, `1`, NUL, `{"text":"x"}`, NUL.
         assert_eq!(digest(&[(&note, 1, text)]).text(), "cabb593783c25a93");
     }

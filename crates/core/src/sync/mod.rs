@@ -21,7 +21,7 @@ mod usn;
 mod value;
 
 pub use conflict::{Conflict, ConflictReason, Outcome};
-pub use digest::{DigestAnswer, DigestRequest, LibraryDigest};
+pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
 pub use incoming::{Incoming, incoming};
 pub use key::{KeyError, ObjectKey, ObjectKind};
 pub use message::{

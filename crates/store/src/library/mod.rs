@@ -166,6 +166,14 @@ impl Library {
         self.update_count
     }
 
+    /// Stores the USN below which tombstones may be missing.
+    pub(crate) fn raise_horizon(&self, tx: &mut Tx<'_>, usn: i64) -> Result<(), DbError> {
+        tx.execute_later(
+            "update library set horizon = $3 where id = $1 and instance_id = $2 and horizon < $3",
+            &[&self.id, &self.instance_id, &usn],
+        )
+    }
+
     /// Stores the USNs that this transaction has taken, and its opening with the first USN.
     pub(crate) fn save(&self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         if self.update_count == self.before {

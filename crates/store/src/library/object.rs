@@ -6,7 +6,7 @@
 //! the same transaction locks the local clock. In a distributed store, the first USN of an opening
 //! locks the clock in another transaction.
 
-use driftline_core::sync::{ObjectKey, ObjectKind};
+use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{COLUMNS, IS_OWNERS, Library, LibraryOwner, PendingOpening};
@@ -87,6 +87,41 @@ pub(crate) fn has_any(
     Ok(found.is_some())
 }
 
+/// The digest of the living objects whose digests are stored.
+pub(crate) fn stored_digests(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+) -> Result<LibraryDigest, DbError> {
+    // A sum of the whole numbers would be too large for the database.
+    tx.query_one(
+        "select count(*) as objects, coalesce(cast(sum(digest >> 32) as {i64}), 0) as upper,
+             coalesce(cast(sum(digest & 4294967295) as {i64}), 0) as lower
+         from library_object where account_id = $1 and not removed and digest is not null",
+        &[&sql(account)],
+        |row| {
+            let objects = row.i64("objects")?.cast_unsigned();
+            let (upper, lower) = (row.i64("upper")?, row.i64("lower")?);
+            Ok(LibraryDigest::from_sums(objects, upper, lower))
+        },
+    )
+}
+
+/// Living objects whose digests are not stored.
+pub(crate) fn without_digest(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    limit: usize,
+) -> Result<Vec<KnownObject>, DbError> {
+    tx.query(
+        &format!(
+            "select {OBJECT_COLUMNS} from library_object
+             where account_id = $1 and not removed and digest is null limit $2"
+        ),
+        &[&sql(account), &(limit as i64)],
+        KnownObject::from_row,
+    )
+}
+
 /// The library of a local account, for one or several changes of its objects. Each change stores
 /// its USNs at once: the library's row is written before the clock is locked.
 pub(crate) struct AccountLibrary {
@@ -131,7 +166,8 @@ impl AccountLibrary {
              select $1, r.id, r.key, $2, r.usn, r.usn, false from {rows as r(id, key, usn)}
              where true
              on conflict (account_id, key) do update
-                 set id = excluded.id, usn = excluded.usn, removed = excluded.removed",
+                 set id = excluded.id, usn = excluded.usn, removed = excluded.removed,
+                     digest = null",
             &[&self.account, &kind.name()],
             &[
                 Column::i64(first..first + keys.len() as i64),
@@ -148,15 +184,38 @@ impl AccountLibrary {
     }
 
     /// Gives the next USNs to removed objects, in their order. There must be one at least.
+    /// Old tombstones are collected now and then.
     pub(crate) fn remove(&mut self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<(), DbError> {
-        self.write(tx, ids, true)
+        let before = self.library.update_count / COLLECT_EVERY;
+        self.write(tx, ids, true)?;
+        if self.library.update_count / COLLECT_EVERY > before {
+            self.collect(tx)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes all but the newest tombstones. The horizon moves in the same transaction, so a client
+    /// that may lack one of them starts again.
+    fn collect(&mut self, tx: &mut Tx<'_>) -> Result<(), DbError> {
+        let last = tx.query_opt(
+            "select usn from library_object where account_id = $1 and removed
+             order by usn desc limit 1 offset $2",
+            &[&self.account, &MAX_TOMBSTONES],
+            |row| row.i64("usn"),
+        )?;
+        let Some(last) = last else { return Ok(()) };
+        tx.execute_later(
+            "delete from library_object where account_id = $1 and removed and usn <= $2",
+            &[&self.account, &last],
+        )?;
+        self.library.raise_horizon(tx, last)
     }
 
     fn write(&mut self, tx: &mut Tx<'_>, ids: &[i64], removed: bool) -> Result<(), DbError> {
         let usns = self.take_usns(tx, ids.len())?;
         tx.execute_many_later(
-            "update library_object set usn = r.usn, removed = $2 from {rows as r(id, usn)}
-             where account_id = $1 and library_object.id = r.id",
+            "update library_object set usn = r.usn, removed = $2, digest = null
+             from {rows as r(id, usn)} where account_id = $1 and library_object.id = r.id",
             &[&self.account, &removed],
             &[Column::i64(ids.iter().copied()), Column::i64(usns)],
         )
@@ -173,3 +232,8 @@ impl AccountLibrary {
         Ok(usns)
     }
 }
+
+/// The number of tombstones that a collection leaves.
+const MAX_TOMBSTONES: i64 = 10_000;
+/// The number of USNs from one collection to the next.
+const COLLECT_EVERY: i64 = 1_000;

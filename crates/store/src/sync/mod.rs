@@ -17,7 +17,7 @@ mod values;
 
 pub use chunk::{Chunk, StoredObject, chunk};
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
-pub use library_digest::library_digest;
+pub use library_digest::{library_digest, store_digests};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
     SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,

@@ -2,10 +2,12 @@
 
 mod chunks;
 mod devices;
+mod digests;
 mod histories;
 mod keys;
 mod pushes;
 mod removals;
+mod tombstones;
 
 use std::collections::{BTreeMap, BTreeSet};
 

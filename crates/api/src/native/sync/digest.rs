@@ -1,6 +1,6 @@
 use axum::{Json, extract::rejection::JsonRejection};
 use driftline_core::sync::{DigestAnswer, DigestRequest};
-use driftline_store::sync::library_digest;
+use driftline_store::sync::{library_digest, store_digests};
 
 use super::{ACCOUNT, names};
 use crate::{
@@ -24,16 +24,27 @@ pub(super) async fn digest(
             "only the library of the account has a digest".to_owned(),
         ));
     }
-    let answer = caller.read(|tx, account| {
-        let (server, name) = names(tx, account)?;
-        let (cursor, digest) = library_digest(tx, account)?;
-        Ok(DigestAnswer {
-            server,
-            account: name,
-            cursor: cursor.to_string(),
-            count: digest.count(),
-            digest: digest.text(),
-        })
-    });
-    Ok(Json(answer.await?))
+    // Each turn stores digests of objects that have none.
+    for _ in 0..MAX_TURNS {
+        let answer = caller.read(|tx, account| {
+            let (server, name) = names(tx, account)?;
+            let found = library_digest(tx, account)?;
+            Ok(found.map(|(cursor, digest)| DigestAnswer {
+                server,
+                account: name,
+                cursor: cursor.to_string(),
+                count: digest.count(),
+                digest: digest.text(),
+            }))
+        });
+        if let Some(answer) = answer.await? {
+            return Ok(Json(answer));
+        }
+        caller.write(store_digests).await?;
+    }
+    Err(ApiError::NotReady(
+        "The digest is being computed; ask again",
+    ))
 }
+
+const MAX_TURNS: usize = 2_000;

@@ -17,17 +17,14 @@ use crate::{
     world::{START_MS, read, write},
 };
 
-on_both!(
-    a_raised_epoch_makes_replicas_start_again,
-    a_horizon_makes_older_replicas_start_again,
-);
+on_both!(a_raised_epoch_makes_replicas_start_again);
 
-fn start(store: &Store, account: LocalAccountId, cursor: &Cursor) -> Start {
+pub(super) fn start(store: &Store, account: LocalAccountId, cursor: &Cursor) -> Start {
     let cursor = cursor.clone();
     read(store, move |tx| sync::start(tx, account, Some(&cursor)))
 }
 
-fn cursor(store: &Store, account: LocalAccountId) -> Cursor {
+pub(super) fn cursor(store: &Store, account: LocalAccountId) -> Cursor {
     read(store, move |tx| sync::current_cursor(tx, account))
 }
 
@@ -212,24 +209,4 @@ fn a_raised_epoch_makes_replicas_start_again(store: &Store) {
     };
     assert!(matches!(start(store, ann, &earlier), Start::Full { .. }));
     assert_eq!(start(store, ann, &current), Start::Current);
-}
-
-fn a_horizon_makes_older_replicas_start_again(store: &Store) {
-    let ann = account(store, "ann");
-    let mut cursors = Vec::new();
-    for number in 1..=3 {
-        set_note(store, ann, number, "text");
-        cursors.push(cursor(store, ann));
-    }
-    // As a collection of tombstones will do.
-    write(store, local_account::root(ann), |tx| {
-        tx.execute("update library set horizon = 2", &[])?;
-        Ok(())
-    });
-    let starts: Vec<Start> = cursors
-        .iter()
-        .map(|cursor| start(store, ann, cursor))
-        .collect();
-    assert!(matches!(starts[0], Start::Full { .. }));
-    assert_eq!(starts[1..], [Start::Changes, Start::Current]);
 }
