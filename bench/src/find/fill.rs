@@ -75,7 +75,7 @@ pub(super) struct Feed<'c> {
     corpus: &'c Corpus,
     server: u64,
     /// A word that is added to each post.
-    pub(super) word: Option<&'c str>,
+    word: Option<&'c str>,
     /// The last post, with which the next page ends.
     last: Option<Shown>,
 }
@@ -104,6 +104,12 @@ impl<'c> Feed<'c> {
             word: None,
             last: None,
         })
+    }
+
+    /// Adds a word to each post from now on.
+    pub(super) fn with_word(mut self, word: &'c str) -> Self {
+        self.word = Some(word);
+        self
     }
 
     /// Commits a page with these posts, the oldest first; returns how long that took.

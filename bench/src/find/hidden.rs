@@ -146,10 +146,7 @@ fn add_hidden(site: &Site) -> Result<(), Failure> {
         audience: Audience::Private,
         ..new_source("bob/hidden", &origin(SERVER))
     };
-    let mut feed = Feed {
-        word: Some(WORD),
-        ..Feed::start(&site.store, &site.corpus, SERVER, new)?
-    };
+    let mut feed = Feed::start(&site.store, &site.corpus, SERVER, new)?.with_word(WORD);
     for begin in (0..HIDDEN).step_by(PER_PAGE as usize) {
         let posts = (begin..HIDDEN.min(begin + PER_PAGE)).map(|hidden| Shown {
             at_ms: at_ms(hidden * site.corpus.posts / HIDDEN) + 7,

@@ -335,6 +335,7 @@ impl Clients {
             .http1_ignore_invalid_headers_in_responses(true)
             .gzip(true)
             .brotli(true)
+            .zstd(false)
             .referer(false)
             .no_proxy()
     }

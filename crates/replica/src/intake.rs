@@ -39,8 +39,8 @@ impl IntakeJob {
     pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
         let row = replica_row::require(tx)?;
         let held = match row.pull.held {
-            Some(held) => held,
-            None => object_row::counts(tx)?.held,
+            None if self.may_remove() => Some(object_row::count(tx)?),
+            held => held,
         };
         let push = replica_row::pending_push(tx)?;
         let mut counts = IntakeCounts::default();
@@ -56,7 +56,7 @@ impl IntakeJob {
         }
         let removed = row.pull.removed + counts.removed;
         let is_asked = !self.may_remove_many && !self.intake.is_gone;
-        if is_asked && is_mass_deletion(removed, held) {
+        if let Some(held) = held.filter(|held| is_asked && is_mass_deletion(removed, *held)) {
             return Err(ReplicaError::ManyRemoved {
                 library: "the account's library".to_owned(),
                 removed,
@@ -66,13 +66,20 @@ impl IntakeJob {
         replica_row::set_progress(tx, &self.intake.progress)?;
         let pull = match self.is_last {
             true => replica_row::PullCounts::default(),
-            false => replica_row::PullCounts {
-                held: Some(held),
-                removed,
-            },
+            false => replica_row::PullCounts { held, removed },
         };
         replica_row::set_pull(tx, pull)?;
         Ok(counts)
+    }
+
+    /// True if this answer, or a later one of the same pull, may remove objects.
+    fn may_remove(&self) -> bool {
+        let has_tombstones = self
+            .intake
+            .entries
+            .iter()
+            .any(|entry| entry.value.is_none());
+        !self.is_last || has_tombstones || self.intake.sweep.is_some()
     }
 
     fn take_entries(

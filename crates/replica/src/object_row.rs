@@ -87,18 +87,18 @@ pub struct KindCount {
     pub objects: u64,
 }
 
-/// The number of objects that are there, and of dirty ones.
-pub(crate) fn counts(tx: &mut Tx<'_>) -> Result<ObjectCounts, ReplicaError> {
-    let counted = tx.query_one(
-        "select count(value) as held, count(*) filter (where generation <> 0) as dirty from object",
-        &[],
-        |row| Ok((row.i64("held")?, row.i64("dirty")?)),
-    )?;
-    let number = |count: i64| usize::try_from(count).unwrap_or_default();
-    Ok(ObjectCounts {
-        held: number(counted.0),
-        dirty: number(counted.1),
-    })
+/// The number of objects that were not deleted here. Reads all of them.
+pub(crate) fn count(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
+    let sql = "select count(value) as objects from object";
+    let objects = tx.query_one(sql, &[], |row| row.i64("objects"))?;
+    Ok(usize::try_from(objects).unwrap_or_default())
+}
+
+/// The number of objects with changes that were not sent yet.
+pub(crate) fn count_dirty(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
+    let sql = "select count(*) as objects from object where generation <> 0";
+    let objects = tx.query_one(sql, &[], |row| row.i64("objects"))?;
+    Ok(usize::try_from(objects).unwrap_or_default())
 }
 
 /// The digest of the server's versions of all objects.
@@ -115,15 +115,6 @@ pub(crate) fn digest(tx: &mut Tx<'_>) -> Result<LibraryDigest, ReplicaError> {
             Ok(LibraryDigest::from_sums(objects, upper, lower))
         },
     )?)
-}
-
-/// Numbers of objects.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct ObjectCounts {
-    /// Objects that were not deleted here.
-    pub(crate) held: usize,
-    /// Objects with changes that were not sent yet.
-    pub(crate) dirty: usize,
 }
 
 /// Stores an object.

@@ -352,7 +352,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
         account: row.binding.account,
         device: row.identity.device,
         kinds: object_row::kinds(tx)?,
-        dirty: number(object_row::counts(tx)?.dirty),
+        dirty: number(object_row::count_dirty(tx)?),
         open_conflicts: number(conflict_row::count_open(tx)?),
         is_push_pending: replica_row::pending_push(tx)?.is_some(),
         is_complete: row.progress.cursor.is_some() && row.progress.paging.is_none(),

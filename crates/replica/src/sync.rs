@@ -160,7 +160,7 @@ impl Replica {
             Ok(SyncReport {
                 work,
                 new_conflicts: conflict_row::count(tx)?.saturating_sub(before),
-                dirty: object_row::counts(tx)?.dirty,
+                dirty: object_row::count_dirty(tx)?,
                 open_conflicts: conflict_row::count_open(tx)?,
             })
         })
@@ -191,8 +191,7 @@ impl Run<'_, '_> {
                 SyncStep::Pull { cursor } => {
                     // The changes that came between are left to the next pull.
                     if direction == Direction::Push && self.work.pushed > 0 {
-                        let counts = self.replica.read(object_row::counts).await?;
-                        if counts.dirty == 0 {
+                        if self.replica.read(object_row::count_dirty).await? == 0 {
                             return Ok(());
                         }
                     }
