@@ -9,10 +9,19 @@ pub struct LibraryProgress {
     pub cursor: Option<String>,
     /// The number of the last full sync, from 1; 0 before the first.
     pub full_sync: u64,
-    /// While a full sync is not complete, what its end does.
+    /// While a full sync is under way, its sweep.
     pub paging: Option<SweepMode>,
+    /// The sweep of a full sync whose last chunk came, until the replica has the changes since its start.
+    pub sweep: Option<SweepMode>,
     /// The cursor after a push whose results the replica has, while `cursor` has not reached them.
     pub ahead: Option<String>,
+}
+
+impl LibraryProgress {
+    /// True if the replica has had the whole library, and no full sync is under way.
+    pub fn is_complete(&self) -> bool {
+        self.cursor.is_some() && self.paging.is_none() && self.sweep.is_none()
+    }
 }
 
 /// The server and account to which a replica belongs. The first answer sets it.

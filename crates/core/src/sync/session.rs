@@ -72,7 +72,8 @@ pub struct Intake {
     pub is_gone: bool,
     /// The objects and tombstones that came. Each goes through `incoming`.
     pub entries: Vec<Incoming>,
-    /// The sweep of all objects after the entries, with the number `progress.full_sync`.
+    /// The sweep of all objects after the entries, with the number `progress.full_sync`. Objects that have moved above the full
+    /// sync have come by then.
     pub sweep: Option<SweepMode>,
     /// The new progress.
     pub progress: LibraryProgress,
@@ -186,7 +187,7 @@ impl SyncSession {
                     "a full sync ended without a last chunk",
                 ));
             }
-            None => self.caught_up(),
+            None => self.caught_up(&mut intake),
         }
         intake.progress = self.progress.clone();
         Ok(intake)
@@ -204,7 +205,7 @@ impl SyncSession {
                 intake.is_gone = true;
             }
             // The server has all that the replica has.
-            _ if matches!(self.phase, Phase::Checking) => self.caught_up(),
+            _ if matches!(self.phase, Phase::Checking) => self.caught_up(intake),
             LibraryState::Changes => {
                 if self.progress.paging.is_some() || self.progress.cursor.is_none() {
                     return Err(SyncStop::InvalidAnswer("changes in a full sync"));
@@ -212,21 +213,19 @@ impl SyncSession {
                 let more = news.more;
                 self.take_chunk(news, more, intake)?;
                 if !more {
-                    self.caught_up();
+                    self.caught_up(intake);
                 }
             }
             LibraryState::Full => {
                 if self.progress.paging.is_none() {
-                    // The server may have lost what the replica has beyond its cursor.
-                    self.begin_full_sync(match self.progress.ahead {
-                        Some(_) => SweepMode::Reconcile,
-                        None => SweepMode::Sweep,
-                    });
+                    // The losses of a sweep that did not come are still to be listed.
+                    let mode = self.progress.sweep.unwrap_or(SweepMode::Sweep);
+                    self.begin_full_sync(mode);
                 }
                 let more = news.more;
                 self.take_chunk(news, true, intake)?;
                 if !more {
-                    intake.sweep = self.progress.paging.take();
+                    self.progress.sweep = self.progress.paging.take();
                 }
             }
         }
@@ -278,18 +277,21 @@ impl SyncSession {
     fn begin_full_sync(&mut self, mode: SweepMode) {
         self.progress.full_sync += 1;
         self.progress.paging = Some(mode);
+        self.progress.sweep = None;
     }
 
-    /// The replica has all changes up to its cursor.
-    fn caught_up(&mut self) {
+    /// The replica has all changes up to its cursor. Before a sweep it is checked that the server has lost nothing.
+    fn caught_up(&mut self, intake: &mut Intake) {
         let is_checked = matches!(self.phase, Phase::Checking);
         if is_checked || self.progress.ahead == self.progress.cursor {
             self.progress.ahead = None;
         }
-        self.phase = match self.progress.ahead {
-            Some(_) => Phase::Checking,
-            None => Phase::Pushing,
-        };
+        if self.progress.ahead.is_some() {
+            self.phase = Phase::Checking;
+            return;
+        }
+        intake.sweep = self.progress.sweep.take();
+        self.phase = Phase::Pushing;
     }
 
     fn bind(&mut self, server: &str, account: &str) -> Result<Binding, SyncStop> {

@@ -34,6 +34,9 @@ pub struct SourceProgress {
 /// The changes that the caller stores of an answer for one library, in one transaction and in the order of the fields.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceIntake {
+    /// The progress to which the answer belongs. The caller stores nothing of it if the library's progress is another one by
+    /// now: the subscription was changed meanwhile.
+    pub before: SourceProgress,
     /// True if the account may not read the library any more: all its objects are removed.
     pub is_gone: bool,
     /// The tombstones. They come before the objects, since an object is there at the end of the chunk.
@@ -108,6 +111,11 @@ impl SourceSession {
         self.waiting = rest;
         Ok(intakes)
     }
+
+    /// Notes that a library is not requested any more in this synchronization.
+    pub fn end(&mut self, library: &str) {
+        self.waiting.retain(|progress| progress.library != library);
+    }
 }
 
 impl SourceProgress {
@@ -131,12 +139,14 @@ impl SourceProgress {
         if !is_last && self.cursor.as_ref() == Some(&cursor) {
             return Err(SyncStop::NoProgress);
         }
+        let before = self.clone();
         if is_full && (news.first || self.is_complete || self.cursor.is_none()) {
             self.full_sync += 1;
         }
         self.is_complete = !is_full || !news.more;
         self.cursor = Some(cursor);
         Ok(SourceIntake {
+            before,
             is_gone: false,
             gone: news.gone,
             objects: news.objects,
@@ -148,6 +158,7 @@ impl SourceProgress {
 
     fn gone(self) -> SourceIntake {
         SourceIntake {
+            before: self.clone(),
             is_gone: true,
             gone: Vec::new(),
             objects: Vec::new(),
@@ -304,6 +315,17 @@ mod tests {
         assert_eq!(last, [false, true, false]);
         let expected = [at("source:4", "c2"), at("source:1", "c2")];
         assert_eq!(requested(&session), expected);
+    }
+
+    #[test]
+    fn a_library_that_has_ended_is_not_requested_again() {
+        let mut session = session(vec![complete("source:1"), complete("source:2")]);
+        let news = ["source:1", "source:2"]
+            .map(|library| news(library, LibraryState::Changes, "c2", true));
+        let intakes = session.pulled(answer(news.into())).unwrap();
+        assert_eq!(intakes[0].before, complete("source:1"));
+        session.end("source:1");
+        assert_eq!(requested(&session), [at("source:2", "c2")]);
     }
 
     #[test]

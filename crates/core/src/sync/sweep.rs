@@ -1,7 +1,7 @@
 use super::{ConflictReason, Incoming, LocalObject, Outcome, Usn, incoming};
 
 named_enum! {
-    /// The effect of the end of a full sync on the clean objects that did not come.
+    /// The effect of a full sync on the clean objects that did not come.
     pub enum SweepMode: "kebab-case" {
         /// They were deleted on the server: they are removed.
         Sweep,
@@ -10,8 +10,8 @@ named_enum! {
     }
 }
 
-/// Returns the outcome for an object at the end of the full sync with the number `full_sync`. A dirty object that did not come is
-/// treated as if a tombstone had come: the server has no base for it.
+/// Returns the outcome for an object once the full sync with the number `full_sync` and the changes since its start have come. A
+/// dirty object that did not come is treated as if a tombstone had come: the server has no base for it.
 pub fn sweep(local: LocalObject, full_sync: u64, mode: SweepMode) -> Outcome {
     if local.seen_in == full_sync {
         return Outcome::without_conflict(Some(local));
@@ -26,8 +26,7 @@ pub fn sweep(local: LocalObject, full_sync: u64, mode: SweepMode) -> Outcome {
     }
 }
 
-/// A dirty object after the loss of its base. A deletion stays dirty, since the object may have moved above the full sync and
-/// come after it.
+/// A dirty object after the loss of its base. A deletion stays dirty, since another device may be adding the object again.
 fn without_base(mut local: LocalObject, mode: SweepMode) -> Outcome {
     if local.value.is_none() {
         local.base = None;

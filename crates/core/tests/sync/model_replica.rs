@@ -13,7 +13,7 @@ use serde_json::Value;
 
 use crate::{
     ledger::{Ledger, Presence},
-    model_server::{Server, usn_of_cursor},
+    model_server::{Server, count_at_cursor, usn_of_cursor},
 };
 
 /// A device.
@@ -184,8 +184,7 @@ impl Replica {
         if around.rng.random_bool(around.faults.crash) {
             return self.crash();
         }
-        let is_restored = around.server.is_restored;
-        self.store.take(intake, is_restored, around.ledger);
+        self.store.take(intake, around.server, around.ledger);
         if around.rng.random_bool(around.faults.crash) {
             self.crash();
         }
@@ -290,11 +289,12 @@ impl ReplicaStore {
         }
     }
 
-    fn take(&mut self, intake: Intake, is_restored: bool, ledger: &mut Ledger) {
+    fn take(&mut self, intake: Intake, server: &Server, ledger: &mut Ledger) {
         // What the replica has beyond its cursor may be of another history too, until that is checked.
         let is_reconciled = intake.progress.paging == Some(SweepMode::Reconcile)
+            || intake.progress.sweep == Some(SweepMode::Reconcile)
             || intake.sweep == Some(SweepMode::Reconcile)
-            || (is_restored && self.progress.ahead.is_some());
+            || (server.is_restored && self.progress.ahead.is_some());
         self.binding = Some(intake.binding);
         for theirs in &intake.entries {
             let local = self.objects.remove(&theirs.key);
@@ -310,11 +310,22 @@ impl ReplicaStore {
             if let Some(local) = local.filter(|_| is_reconciled) {
                 forgive(&local, &outcome, theirs.usn, ledger);
             }
+            assert!(server.is_restored || !is_loss(&outcome), "{outcome:?}");
             self.apply(outcome);
         }
         if let Some(mode) = intake.sweep {
+            let cursor = intake.progress.cursor.as_deref().expect("a cursor");
+            let count = count_at_cursor(cursor);
             for local in std::mem::take(&mut self.objects).into_values() {
-                self.apply(sweep(local, intake.progress.full_sync, mode));
+                let key = local.key.clone();
+                let outcome = sweep(local, intake.progress.full_sync, mode);
+                if is_loss(&outcome) {
+                    assert!(server.is_restored, "{outcome:?}");
+                    let there = server.store.objects.get(&key);
+                    let there = there.filter(|(usn, value)| value.is_some() && *usn <= count);
+                    assert_eq!(there, None, "{outcome:?}");
+                }
+                self.apply(outcome);
             }
         }
         self.progress = intake.progress;
@@ -333,6 +344,12 @@ impl ReplicaStore {
                 conflict,
             }));
     }
+}
+
+/// True if a version is listed as lost by the server.
+fn is_loss(outcome: &Outcome) -> bool {
+    let conflict = outcome.conflict.as_ref();
+    conflict.is_some_and(|conflict| conflict.reason == ConflictReason::LostByServer)
 }
 
 fn is_addition(object: &LocalObject) -> bool {

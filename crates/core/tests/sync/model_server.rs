@@ -336,6 +336,11 @@ pub(crate) fn usn_of_cursor(cursor: &str) -> Usn {
     Usn::new(Cursor::parse(cursor).usn)
 }
 
+/// The update count when a cursor was made.
+pub(crate) fn count_at_cursor(cursor: &str) -> u64 {
+    Cursor::parse(cursor).seen
+}
+
 pub(crate) fn news(state: LibraryState) -> LibraryNews {
     LibraryNews {
         library: ACCOUNT_LIBRARY.to_owned(),
