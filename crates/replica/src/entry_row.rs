@@ -13,6 +13,13 @@ pub(crate) struct EntryRow {
     pub(crate) value: String,
 }
 
+impl EntryRow {
+    /// True if entries of other libraries with this key may be other posts: it has the post's ID on the source's server.
+    pub(crate) fn has_local_key(&self) -> bool {
+        self.key.starts_with("post:upstream:")
+    }
+}
+
 /// Stores an object of a source's library, which came in the full sync with this number or after it.
 pub(crate) fn put(
     tx: &mut Tx<'_>,

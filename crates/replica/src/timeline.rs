@@ -204,7 +204,8 @@ impl Scan<'_> {
         }
         let post = RawObject::parse(json).unwrap_or_default();
         let uri = post.some_text("uri").map(Cow::into_owned);
-        let name = uri.clone().unwrap_or_else(|| row.key.clone());
+        let local_name = || format!("{} {}", row.library, row.key);
+        let name = uri.clone().unwrap_or_else(local_name);
         if !self.names.insert(name) || self.was_above(tx, row)? {
             return Ok(None);
         }
@@ -235,7 +236,9 @@ impl Scan<'_> {
     /// True if another source has the post at a place that is not below the one that is asked for: it was shown there.
     fn was_above(&self, tx: &mut Tx<'_>, row: &EntryRow) -> Result<bool, ReplicaError> {
         match (self.query.below, &self.query.source) {
-            (Some(below), None) => entry_row::is_at_or_above(tx, &row.key, below),
+            (Some(below), None) if !row.has_local_key() => {
+                entry_row::is_at_or_above(tx, &row.key, below)
+            }
             _ => Ok(false),
         }
     }
