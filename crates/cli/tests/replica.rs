@@ -5,6 +5,7 @@ mod support;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     net::TcpListener,
 };
 
@@ -156,6 +157,16 @@ impl Scene {
     fn init(&self, replica: &str) {
         let made = self.replica(replica, &["init", &self.base(), "--token-file", "token"]);
         assert_eq!(made[0]["outcome"], "made", "{made:?}");
+    }
+
+    /// Copies the folder of a replica.
+    fn copy(&self, replica: &str, copy: &str) {
+        let [from, to] = [replica, copy].map(|name| self.data_dir.folder().join(name));
+        fs::create_dir(&to).unwrap();
+        for file in fs::read_dir(from).unwrap() {
+            let file = file.unwrap();
+            fs::copy(file.path(), to.join(file.file_name())).unwrap();
+        }
     }
 
     /// The objects of a replica: the texts of notes, and nothing of the others, by their keys.
@@ -314,6 +325,35 @@ async fn a_replica_is_of_one_account() {
     // The first token is still there.
     let sent = scene.replica("one", &["sync"]);
     assert_eq!(sent[0]["pushed"], 1, "{sent:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copied_and_a_restored_replica_lose_no_edit() {
+    let scene = Scene::begin().await;
+    scene.init("one");
+    scene.note("one", 0, "of both");
+    scene.replica("one", &["sync"]);
+    scene.copy("one", "copy");
+    scene.copy("one", "backup");
+    for (replica, post) in [("one", 1), ("copy", 2)] {
+        scene.note(replica, post, replica);
+        let sent = scene.replica(replica, &["sync"]);
+        assert_eq!(sent[0]["pushed"], 1, "{sent:?}");
+    }
+    fs::remove_dir_all(scene.data_dir.folder().join("one")).unwrap();
+    scene.copy("backup", "one");
+    scene.note("one", 3, "after the backup");
+    let sent = scene.replica("one", &["sync"]);
+    assert_eq!(sent[0]["pushed"], 1, "{sent:?}");
+    scene.replica("copy", &["sync"]);
+    let texts = ["of both", "one", "copy", "after the backup"];
+    for replica in ["one", "copy"] {
+        let notes: Vec<String> = (0..4).map(|post| scene.note_of(replica, post)).collect();
+        assert_eq!(notes, texts, "{replica}");
+        let status = &scene.replica(replica, &["status"])[0];
+        assert_eq!(status["dirty"], 0, "{status}");
+        assert_eq!(status["open_conflicts"], 0, "{status}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -18,10 +18,8 @@ pub enum ReplicaError {
         "there is no replica in {0}; `driftline replica init URL` makes one, or name another folder with --replica"
     )]
     NoReplica(String),
-    /// Another process works with the replica.
-    #[error(
-        "another process works with the replica in {0}; wait until it has ended, or name another folder with --replica"
-    )]
+    /// Another process syncs the replica.
+    #[error("another process syncs the replica in {0}; wait until it has ended")]
     Locked(String),
     /// The address of the server is not valid.
     #[error("invalid address of a server: expected https://HOST, without user, query and fragment")]
@@ -191,7 +189,10 @@ impl ReplicaError {
     pub const fn may_pass(&self) -> bool {
         matches!(
             self,
-            Self::Unreachable { .. } | Self::Busy { .. } | Self::Locked(_)
+            Self::Unreachable { .. }
+                | Self::Busy { .. }
+                | Self::Locked(_)
+                | Self::Db(DbError::Busy(_))
         )
     }
 

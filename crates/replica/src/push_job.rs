@@ -48,7 +48,8 @@ impl PushJob {
     }
 }
 
-/// Drops a push that the server has not stored, since it is too long. A change that was alone in it is refused.
+/// Drops a push that the server has not stored, since it is too long. A change that was alone in it is refused, unless the
+/// object was edited since.
 ///
 /// # Errors
 /// [`ReplicaError::Db`] if the database fails.
@@ -59,6 +60,7 @@ pub(crate) fn drop_too_long(
 ) -> Result<(), ReplicaError> {
     if let [only] = push.changes.as_slice()
         && let Some(object) = object_row::get(tx, &only.key)?
+        && object.generation == only.generation
     {
         let outcome = refused(object, TOO_LARGE);
         object_row::apply(tx, &only.key, &outcome, now_ms)?;

@@ -13,14 +13,14 @@ use crate::{
     backoff::Random,
     client::{Client, Retries},
     conflict_row,
-    folder::Folder,
+    folder::{Folder, FolderLock},
     object_row, replica_row,
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
     token::Token,
 };
 
-/// A device's copy of its account's library. This process alone works with it until it is closed.
+/// A device's copy of its account's library. Several processes may read and edit it at once, and one of them may sync it.
 #[derive(Debug)]
 pub struct Replica {
     folder: Folder,
@@ -104,13 +104,15 @@ impl Replica {
     ///
     /// # Errors
     /// [`ReplicaError::OtherAccount`] or [`ReplicaError::OtherServer`] if the folder has a replica of another account or
-    /// server, which stays as it is. Another [`ReplicaError`] if the server does not answer or the folder cannot be used.
+    /// server, which stays as it is. [`ReplicaError::Locked`] if another process syncs the replica for more than 5 s. Another
+    /// [`ReplicaError`] if the server does not answer or the folder cannot be used.
     pub async fn init(
         folder: &Path,
         client: &Client,
         random: &mut Random<'_>,
     ) -> Result<(Self, InitOutcome), ReplicaError> {
-        let folder = Folder::make(folder).await?;
+        let folder = Folder::make(folder)?;
+        let _lock = folder.lock().await?;
         let found = ask(client, random).await?;
         let bits = random();
         let db = open_db(&folder).await?;
@@ -141,10 +143,9 @@ impl Replica {
     /// Opens the replica in a folder.
     ///
     /// # Errors
-    /// [`ReplicaError::NoReplica`] if the folder has none; [`ReplicaError::Locked`] if another process keeps it for more than
-    /// 5 s; [`ReplicaError::Db`] if its database cannot be used.
+    /// [`ReplicaError::NoReplica`] if the folder has none; [`ReplicaError::Db`] if its database cannot be used.
     pub async fn open(folder: &Path) -> Result<Self, ReplicaError> {
-        let folder = Folder::open(folder).await?;
+        let folder = Folder::open(folder)?;
         let db = open_db(&folder).await?;
         let row = db.read(replica_row::get).await?;
         let Some(row) = row else {
@@ -205,7 +206,7 @@ impl Replica {
             .await
     }
 
-    /// Gives an object another value; `None` deletes it. The next sync sends the change.
+    /// Gives an object another value; `None` deletes it, and with a list its accounts. The next sync sends the change.
     ///
     /// # Errors
     /// [`ReplicaError::ReadOnly`] if devices cannot change objects of this kind; [`ReplicaError::Value`] if the value is not
@@ -245,9 +246,17 @@ impl Replica {
         .await
     }
 
-    /// Closes the database, and gives the folder's lock back.
+    /// Closes the database.
     pub async fn close(self) {
         self.db.close().await;
+    }
+
+    /// Keeps other processes from syncing the replica until the lock is dropped.
+    ///
+    /// # Errors
+    /// The same as those of [`Folder::lock`].
+    pub(crate) async fn lock(&self) -> Result<FolderLock, ReplicaError> {
+        self.folder.lock().await
     }
 
     /// The server's address.
@@ -355,7 +364,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
         dirty: number(object_row::count_dirty(tx)?),
         open_conflicts: number(conflict_row::count_open(tx)?),
         is_push_pending: replica_row::pending_push(tx)?.is_some(),
-        is_complete: row.progress.cursor.is_some() && row.progress.paging.is_none(),
+        is_complete: row.progress.is_complete(),
         cursor: row.progress.cursor,
         synced_at_ms: row.synced_at_ms,
         subscriptions: subscription_row::counted(tx)?,
@@ -385,6 +394,9 @@ fn edit(tx: &mut Tx<'_>, key: &ObjectKey, value: Option<Value>) -> Result<Edited
             dirty: before.is_some_and(|object| object.is_dirty()),
         });
     }
+    if value.is_none() && key.kind() == Some(ObjectKind::List) {
+        delete_members(tx, key)?;
+    }
     let generation = replica_row::next_generation(tx)?;
     let push = replica_row::pending_push(tx)?;
     let is_sent = push.is_some_and(|push| push.change(key).is_some());
@@ -400,6 +412,19 @@ fn edit(tx: &mut Tx<'_>, key: &ObjectKey, value: Option<Value>) -> Result<Edited
         changed: true,
         dirty: after.is_some_and(|object| object.is_dirty()),
     })
+}
+
+/// Deletes the accounts of a list, as the server does with the list.
+fn delete_members(tx: &mut Tx<'_>, list: &ObjectKey) -> Result<(), ReplicaError> {
+    let is_member = |member: &LocalObject| {
+        let of = member.key.list_and_acct();
+        member.value.is_some() && of.is_some_and(|(of, _)| of == *list)
+    };
+    let members = object_row::list(tx, Some(ObjectKind::ListMember.name()))?;
+    for member in members.into_iter().filter(is_member) {
+        edit(tx, &member.key, None)?;
+    }
+    Ok(())
 }
 
 /// The schema, in one step. Until the first release it is edited in place.

@@ -15,18 +15,19 @@ pub(crate) struct SourceIntakeJob {
 }
 
 impl SourceIntakeJob {
-    /// Stores the part: the library's end, the tombstones, the objects, the sweep, and the progress. Stores nothing if the
-    /// subscription has ended meanwhile.
+    /// Stores the part: the library's end, the tombstones, the objects, the sweep, and the progress. Returns `None` and stores
+    /// nothing if the subscription has ended meanwhile, or is another one.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the source's entries and no person has agreed;
     /// [`ReplicaError::Db`] if the database fails. Nothing is stored then.
-    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
+    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<Option<IntakeCounts>, ReplicaError> {
         let intake = &self.intake;
         let library = intake.progress.library.as_str();
         let mut counts = IntakeCounts::default();
-        let Some(row) = subscription_row::get(tx, library)? else {
-            return Ok(counts);
+        let row = subscription_row::get(tx, library)?;
+        let Some(row) = row.filter(|row| row.progress == intake.before) else {
+            return Ok(None);
         };
         let held = match row.pull.held {
             Some(held) => held,
@@ -68,6 +69,6 @@ impl SourceIntakeJob {
             },
         };
         subscription_row::set_progress(tx, &intake.progress, intake.is_gone, pull)?;
-        Ok(counts)
+        Ok(Some(counts))
     }
 }

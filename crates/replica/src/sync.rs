@@ -89,8 +89,9 @@ impl Replica {
     /// library's part of an answer is stored in one transaction with its cursor, so a pull that was dropped goes on there.
     ///
     /// # Errors
-    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; another [`ReplicaError`]
-    /// if the server gives no good answer, is another one or answers for another account, or the database fails.
+    /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Locked`] if
+    /// another process syncs the replica for more than 5 s; another [`ReplicaError`] if the server gives no good answer, is
+    /// another one or answers for another account, or the database fails.
     pub async fn pull(
         &self,
         client: &Client,
@@ -130,6 +131,8 @@ impl Replica {
         context: &mut SyncContext<'_>,
         direction: Direction,
     ) -> Result<SyncReport, ReplicaError> {
+        // Alone from here on, but for edits, and for subscriptions that begin or end.
+        let _lock = self.lock().await?;
         let (row, before, sources) = self
             .read(move |tx| {
                 let sources = match direction {
@@ -258,8 +261,11 @@ impl Run<'_, '_> {
                 intake,
                 may_remove_many: self.context.may_remove_many,
             };
-            let counts = self.replica.write(move |tx| job.run(tx)).await?;
-            self.count(counts);
+            let library = job.intake.progress.library.clone();
+            match self.replica.write(move |tx| job.run(tx)).await? {
+                Some(counts) => self.count(counts),
+                None => self.sources.end(&library),
+            }
         }
         Ok(())
     }

@@ -27,13 +27,14 @@ impl Replica {
         for _ in 0..MAX_TRIES {
             self.pull(client, context).await?;
             let there = client.digest(context.random).await?;
-            let (cursor, here) = self
+            let (progress, here) = self
                 .read(|tx| {
-                    let cursor = replica_row::require(tx)?.progress.cursor;
-                    Ok((cursor, object_row::digest(tx)?))
+                    let progress = replica_row::require(tx)?.progress;
+                    Ok((progress, object_row::digest(tx)?))
                 })
                 .await?;
-            if cursor.as_ref() == Some(&there.cursor) {
+            // Another process may be in a full sync.
+            if progress.is_complete() && progress.cursor.as_ref() == Some(&there.cursor) {
                 return Ok(Verified {
                     is_equal: here.count() == there.count && here.text() == there.digest,
                     here: here.count(),
@@ -49,13 +50,18 @@ impl Replica {
     /// Makes the next synchronization a full one. Changes of this device stay.
     ///
     /// # Errors
-    /// [`ReplicaError`] if the database fails.
+    /// [`ReplicaError::Locked`] if another process syncs the replica for more than 5 s; [`ReplicaError::Db`] if the database
+    /// fails.
     pub async fn begin_again(&self) -> Result<(), ReplicaError> {
+        let _lock = self.lock().await?;
         self.write(|tx| {
+            let old = replica_row::require(tx)?.progress;
             let progress = LibraryProgress {
                 cursor: None,
                 paging: None,
-                ..replica_row::require(tx)?.progress
+                // Of a synchronization of another process, which was interrupted.
+                sweep: old.paging.or(old.sweep),
+                ..old
             };
             replica_row::set_progress(tx, &progress)
         })

@@ -3,6 +3,8 @@
 
 mod support;
 
+use std::sync::Arc;
+
 use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
 use serde_json::{Value, json};
 use support::{Answer, Device, ONCE, Request, Server, random};
@@ -313,6 +315,63 @@ async fn an_unknown_name_is_refused_with_the_known_ones() {
     assert!(replica.unsubscribe("home").await.unwrap().is_empty());
     replica.close().await;
     assert!(names(&device, all()).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_subscription_that_is_made_again_during_a_sync_begins_again() {
+    let server = Server::start();
+    let device = Arc::new(synced(&server, &[(HOME, "home", posts([1]))]).await);
+    server.then_news(json!([part(HOME, "changes", "s10", true, &posts([2]))]));
+    let subscribing = Arc::clone(&device);
+    server.meanwhile(async move || {
+        // The other server is busy with the sync.
+        let server = Server::start();
+        let replica = subscribing.open().await;
+        assert!(replica.unsubscribe("home").await.unwrap().is_empty());
+        replica.close().await;
+        then_libraries(&server, &[(HOME, "home")]);
+        subscribe(&subscribing, &server, &["home"]).await.unwrap();
+    });
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pulled, report.work.requests), (0, 1));
+    assert!(names(&device, all()).await.is_empty());
+    server.requests();
+
+    server.then_news(json!([part(HOME, "full", "s11", false, &posts([1, 2]))]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let [first, _] = server.requests().try_into().unwrap();
+    let expected = [at("account", "c9"), (HOME.to_owned(), Value::Null)];
+    assert_eq!(libraries(&first), expected);
+    assert_eq!(names(&device, all()).await, ["p2", "p1"]);
+}
+
+#[tokio::test]
+async fn ids_of_different_servers_are_not_taken_for_one_post() {
+    let server = Server::start();
+    let with_id = |place: u64, text: &str| {
+        let account = json!({"id": "7", "acct": "ann@a.example"});
+        let status = json!({
+            "id": place.to_string(), "uri": null, "content": format!("<p>{text}</p>"),
+            "created_at": "2026-01-01T00:00:00.000Z", "visibility": "public", "account": account,
+        });
+        let value = json!({"place": place.to_string(), "status": status});
+        json!({"key": "post:upstream:12", "usn": "0", "value": value})
+    };
+    let sources = [
+        (HOME, "home", vec![with_id(9, "cat")]),
+        (NEWS, "news", vec![with_id(8, "dog")]),
+    ];
+    let device = synced(&server, &sources).await;
+    let below = TimelineQuery {
+        below: Some(9),
+        ..all()
+    };
+    for (query, expected) in [(all(), "cat dog"), (below, "dog")] {
+        let posts = timeline(&device, query).await.unwrap();
+        let texts: Vec<&str> = posts.iter().map(|post| post.text.as_str()).collect();
+        assert_eq!(texts.join(" "), expected);
+    }
 }
 
 #[tokio::test]

@@ -6,62 +6,12 @@ mod support;
 use std::{fs, os::unix::fs::PermissionsExt as _};
 
 use driftline_core::sync::{ConflictReason, DeviceIdentity, ObjectKey, StoredPush};
-use driftline_replica::{Replica, ReplicaError, ReplicaStatus, Resolution, Retries};
+use driftline_replica::{Replica, ReplicaError, Resolution, Retries};
 use serde_json::{Value, json};
-use support::{ACCOUNT, Answer, Device, InitOutcome, QUICK, SERVER, Server, TOKEN};
-
-const POST: &str = "note:https://a.example/1";
-const OTHER: &str = "note:https://a.example/2";
-
-fn note(text: &str) -> Value {
-    json!({ "text": text })
-}
-
-fn object(key: &str, usn: u64, text: &str) -> Value {
-    json!({"key": key, "usn": usn.to_string(), "value": note(text)})
-}
-
-#[expect(clippy::needless_pass_by_value, reason = "calls are shorter so")]
-fn chunk(state: &str, cursor: &str, more: bool, objects: Value, gone: Value) -> Value {
-    json!([{
-        "library": "account", "state": state, "cursor": cursor, "more": more,
-        "objects": objects, "gone": gone,
-    }])
-}
-
-/// The answer to a push of one change.
-fn stored(key: &str, usn: u64, before: &str, after: &str) -> Answer {
-    let results = json!([{"key": key, "status": "done", "usn": usn.to_string()}]);
-    let answer = json!({
-        "server": SERVER, "account": ACCOUNT, "before": before, "after": after, "results": results,
-    });
-    Answer::Json(200, answer)
-}
-
-/// A device with these objects, whose cursor is `c9`.
-async fn synced(server: &Server, objects: Value) -> Device {
-    let device = Device::made(server).await;
-    server.then_news(chunk("full", "c9", false, objects, json!([])));
-    server.then_news(json!([]));
-    device.sync(server).await.unwrap();
-    assert_eq!(server.answers_left(), 0);
-    server.requests();
-    device
-}
-
-async fn status(device: &Device) -> ReplicaStatus {
-    let replica = device.open().await;
-    let status = replica.status().await.unwrap();
-    replica.close().await;
-    status
-}
-
-fn texts(objects: &[(String, Value)]) -> Vec<(&str, &str)> {
-    let objects = objects.iter();
-    objects
-        .map(|(key, value)| (key.as_str(), value["text"].as_str().unwrap()))
-        .collect()
-}
+use support::{
+    ACCOUNT, Answer, Device, InitOutcome, QUICK, SERVER, Server, TOKEN,
+    notes::{OTHER, POST, chunk, note, object, status, stored, synced, texts},
+};
 
 #[tokio::test]
 async fn an_interrupted_full_sync_goes_on_at_its_cursor() {
@@ -462,17 +412,117 @@ async fn devices_change_what_the_protocol_lets_them() {
     replica.close().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn one_process_works_with_a_replica() {
+#[tokio::test]
+async fn a_folder_without_a_replica_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let none = Replica::open(folder.path()).await.unwrap_err();
     assert!(matches!(none, ReplicaError::NoReplica(_)), "{none}");
     fs::write(folder.path().join("replica.db"), "").unwrap();
-    let lock = fs::File::create(folder.path().join("lock")).unwrap();
-    lock.lock().unwrap();
-    let locked = Replica::open(folder.path()).await.unwrap_err();
-    assert!(matches!(locked, ReplicaError::Locked(_)), "{locked}");
-    drop(lock);
     let none = Replica::open(folder.path()).await.unwrap_err();
     assert!(matches!(none, ReplicaError::NoReplica(_)), "{none}");
+}
+
+#[tokio::test]
+async fn a_token_that_ends_in_the_middle_of_a_sync_costs_nothing() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    device.edit(POST, Some(note("a"))).await;
+    let unauthorized = || Answer::Json(401, json!({"error": "unknown token"}));
+    let newest = json!([object(OTHER, 9, "b")]);
+    server.then_news(chunk("full", "c5", true, newest, json!([])));
+    server.then(unauthorized());
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(
+        matches!(error, ReplicaError::Unauthorized { .. }),
+        "{error}"
+    );
+    let before = status(&device).await;
+    assert_eq!((before.dirty, before.cursor.as_deref()), (1, Some("c5")));
+
+    // Another account must not get what waits here.
+    let device = device.with_token("another-token");
+    let other = json!({"server": SERVER, "account": "999", "news": []});
+    server.then(Answer::Json(200, other));
+    let error = device.init(&server).await.unwrap_err();
+    assert!(
+        matches!(error, ReplicaError::OtherAccount { .. }),
+        "{error}"
+    );
+    server.then_news(json!([]));
+    device.init(&server).await.unwrap();
+    assert_eq!(status(&device).await, before);
+
+    // The next token ends before the push.
+    server.requests();
+    server.then_news(chunk("full", "c9", false, json!([]), json!([])));
+    server.then_news(json!([]));
+    server.then(unauthorized());
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(
+        matches!(error, ReplicaError::Unauthorized { .. }),
+        "{error}"
+    );
+    let [last_chunk, _, first] = server.requests().try_into().unwrap();
+    assert_eq!(last_chunk.cursor(), "c5");
+    server.then_news(json!([]));
+    server.then(stored(POST, 10, "c9", "c10"));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pushed, report.dirty), (1, 0));
+    assert_eq!(server.requests().pop().unwrap().body, first.body);
+    assert_eq!(texts(&device.objects().await), [(POST, "a"), (OTHER, "b")]);
+}
+
+#[tokio::test]
+async fn a_list_takes_its_accounts_along_without_a_question() {
+    let server = Server::start();
+    let list = format!("list:{:032x}", 1);
+    let member = |number: u64| format!("list-member:{:032x}:ann{number}@a.example", 1);
+    let mut keys: Vec<String> = (1..=30).map(member).collect();
+    keys.sort();
+    let other = format!("list-member:{:032x}:ann@a.example", 2);
+    let here = keys.iter().chain([&list, &other]).zip(1_u64..);
+    let objects = here.map(|(key, usn)| json!({"key": key, "usn": usn.to_string(), "value": {}}));
+    let device = synced(&server, json!(objects.collect::<Vec<_>>())).await;
+    assert!(device.edit(&list, None).await);
+    let left = device.objects().await.into_iter().map(|(key, _)| key);
+    assert_eq!(left.collect::<Vec<_>>(), [other]);
+
+    keys.push(list);
+    let usns = || keys.iter().zip(40_u64..);
+    let results =
+        usns().map(|(key, usn)| json!({"key": key, "status": "done", "usn": usn.to_string()}));
+    let answer = json!({
+        "server": SERVER, "account": ACCOUNT, "before": "c9", "after": "c70",
+        "results": results.collect::<Vec<_>>(),
+    });
+    server.then_news(json!([]));
+    server.then(Answer::Json(200, answer));
+    let gone = usns().map(|(key, usn)| json!({"key": key, "usn": usn.to_string()}));
+    let gone = json!(gone.collect::<Vec<_>>());
+    server.then_news(chunk("changes", "c70", false, json!([]), gone));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pushed, report.work.removed), (31, 0));
+    assert_eq!((report.dirty, report.open_conflicts), (0, 0));
+}
+
+#[tokio::test]
+async fn what_another_device_changes_during_a_reconciliation_is_not_lost() {
+    let server = Server::start();
+    let device = synced(
+        &server,
+        json!([object(POST, 3, "a"), object(OTHER, 4, "b")]),
+    )
+    .await;
+    server.then_news(json!([{"library": "account", "state": "diverged"}]));
+    let full = json!([object(POST, 3, "a")]);
+    server.then_news(chunk("full", "d8", false, full, json!([])));
+    server.then(Answer::Lost);
+    device.sync(&server).await.unwrap_err();
+    assert!(!status(&device).await.is_complete);
+    let changed = json!([object(OTHER, 9, "c")]);
+    server.then_news(chunk("changes", "d9", false, changed, json!([])));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.removed, report.open_conflicts), (0, 0));
+    assert!(status(&device).await.is_complete);
+    assert_eq!(texts(&device.objects().await), [(POST, "a"), (OTHER, "c")]);
 }

@@ -5,6 +5,8 @@
     reason = "each test file uses a part of this"
 )]
 
+pub mod notes;
+
 use std::{
     collections::VecDeque,
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -30,6 +32,9 @@ pub enum Answer {
     /// The connection is closed without an answer.
     Lost,
 }
+
+/// Work between a request and its answer.
+type Work = Box<dyn FnOnce() + Send>;
 
 /// A request that the server has got.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -57,7 +62,7 @@ impl Request {
 /// A server that answers from a script.
 pub struct Server {
     address: String,
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+    answers: Arc<Mutex<VecDeque<(Answer, Option<Work>)>>>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
@@ -76,8 +81,12 @@ impl Server {
                 let request = read(&stream);
                 requests.lock().unwrap().push(request);
                 let next = answers.lock().unwrap().pop_front();
-                match next.unwrap_or_else(|| Answer::Json(400, json!({"error": "no answer left"})))
-                {
+                let none_left = || (Answer::Json(400, json!({"error": "no answer left"})), None);
+                let (answer, work) = next.unwrap_or_else(none_left);
+                if let Some(work) = work {
+                    work();
+                }
+                match answer {
                     Answer::Json(status, body) => write(&mut stream, status, &body.to_string()),
                     Answer::Lost => {}
                 }
@@ -88,7 +97,17 @@ impl Server {
 
     /// Adds an answer to the script.
     pub fn then(&self, answer: Answer) {
-        self.answers.lock().unwrap().push_back(answer);
+        self.answers.lock().unwrap().push_back((answer, None));
+    }
+
+    /// Does this between the request for the last answer of the script and that answer.
+    pub fn meanwhile(&self, work: impl AsyncFnOnce() + Send + 'static) {
+        let work = move || {
+            let mut runtime = tokio::runtime::Builder::new_current_thread();
+            runtime.enable_all().build().unwrap().block_on(work());
+        };
+        let mut answers = self.answers.lock().unwrap();
+        answers.back_mut().unwrap().1 = Some(Box::new(work));
     }
 
     /// Adds an answer to a pull.
