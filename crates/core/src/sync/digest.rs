@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{ObjectKey, Usn, same_value::without_server_members};
+use super::{ObjectKey, Usn, same_value::versioned};
 
 /// A digest of the living objects of a library. It does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,10 +37,10 @@ pub struct DigestAnswer {
 
 impl LibraryDigest {
     /// Adds an object: the first 64 bits of the SHA-256 of its key, USN and value, each followed by a zero byte. The value
-    /// is canonical JSON, without the members that only the server gives.
+    /// is canonical JSON, without the members that may change without a USN.
     pub fn add(&mut self, key: &ObjectKey, usn: Usn, value: &Value) {
         let mut hash = Sha256::new();
-        let value = without_server_members(key.kind(), value.clone());
+        let value = versioned(key.kind(), value.clone());
         let mut json = String::new();
         write_canonical(&value, &mut json);
         for part in [key.as_str(), &usn.to_string(), &json] {

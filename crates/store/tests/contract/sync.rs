@@ -4,6 +4,7 @@ mod chunks;
 mod devices;
 mod histories;
 mod keys;
+mod kinds;
 mod pushes;
 mod removals;
 
