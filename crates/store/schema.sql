@@ -974,6 +974,14 @@ create table note (
     primary key (account_id, post_key)
 ) {clustered};
 
+-- Posts that are not posted yet. `content` is JSON (`core::sync::DraftValue`).
+create table draft (
+    account_id {i64} not null,
+    id {i64} not null,
+    content text not null,
+    primary key (account_id, id)
+) {clustered};
+
 -- The last push of each device that syncs, so that the same push again gets the same answer.
 create table sync_device (
     account_id {i64} not null,

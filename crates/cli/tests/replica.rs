@@ -348,6 +348,20 @@ async fn a_replica_reads_a_source_without_its_server() {
         (&marked["bookmarked"], &marked["note"]),
         (&json!(true), &json!("to read"))
     );
+    scene.replica(
+        "one",
+        &["draft", "add", "Good", "morning", "--reply-to", uri],
+    );
+    let drafts = scene.replica("one", &["draft"]);
+    let key = drafts[0]["key"].as_str().unwrap();
+    scene.replica("one", &["draft", "edit", key, "Good", "evening"]);
+    let draft = &scene.replica("one", &["draft"])[0]["value"];
+    assert_eq!(
+        (&draft["text"], &draft["in_reply_to"]),
+        (&json!("Good evening"), &json!(uri))
+    );
+    scene.replica("one", &["draft", "remove", key]);
+    assert!(scene.replica("one", &["draft"]).is_empty());
     let words = ["replica", "--replica", "one", "timeline", "--limit", "2"];
     let words = scene.data_dir.run(&words).stdout;
     assert!(words.contains("\n* "), "{words}");

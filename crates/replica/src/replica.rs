@@ -208,8 +208,8 @@ impl Replica {
     /// Gives an object another value; `None` deletes it. The next sync sends the change.
     ///
     /// # Errors
-    /// [`ReplicaError::ReadOnly`] if devices cannot change objects of this kind; [`ReplicaError::Value`] if the value is not
-    /// one of the kind; [`ReplicaError::Db`] if the database fails.
+    /// [`ReplicaError::ReadOnly`] if the kind is unknown or devices do not delete such objects; [`ReplicaError::Value`] if
+    /// the value is not one of the kind; [`ReplicaError::Db`] if the database fails.
     pub async fn edit(&self, key: ObjectKey, value: Option<Value>) -> Result<Edited, ReplicaError> {
         let value = checked(&key, value)?;
         self.write(move |tx| edit(tx, &key, value.clone())).await
@@ -226,8 +226,8 @@ impl Replica {
     /// Resolves a conflict.
     ///
     /// # Errors
-    /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if devices
-    /// cannot send objects of this kind; [`ReplicaError::Db`] if the database fails.
+    /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if the
+    /// kind is unknown or devices do not delete such objects; [`ReplicaError::Db`] if the database fails.
     pub async fn resolve(&self, id: i64, resolution: Resolution) -> Result<Resolved, ReplicaError> {
         self.write(move |tx| {
             let conflict = conflict_row::open(tx, id)?;
@@ -365,7 +365,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
 /// The value that a device may give an object.
 fn checked(key: &ObjectKey, value: Option<Value>) -> Result<Option<Value>, ReplicaError> {
     match (key.kind(), &value) {
-        (None | Some(ObjectKind::Filter), _) | (Some(ObjectKind::Marker), None) => {
+        (None, _) | (Some(ObjectKind::Marker | ObjectKind::Profile), None) => {
             return Err(ReplicaError::ReadOnly(key.clone()));
         }
         _ => {}

@@ -441,15 +441,19 @@ async fn devices_change_what_the_protocol_lets_them() {
         let key = ObjectKey::parse(key).unwrap();
         replica.edit(key, value).await
     };
-    let filter = format!("filter:{:032x}", 1);
-    for key in [filter.as_str(), "draft:1"] {
-        let refused = edit(key, Some(json!({}))).await;
+    for (key, value) in [
+        ("later:1", Some(json!({}))),
+        ("marker:home", None),
+        ("profile:self", None),
+    ] {
+        let refused = edit(key, value).await;
         assert!(matches!(refused, Err(ReplicaError::ReadOnly(_))), "{key}");
     }
-    let refused = edit("marker:home", None).await;
-    assert!(matches!(refused, Err(ReplicaError::ReadOnly(_))));
-    let refused = edit(POST, Some(note(""))).await;
-    assert!(matches!(refused, Err(ReplicaError::Value(_))));
+    let filter = format!("filter:{:032x}", 1);
+    for (key, value) in [(POST, note("")), (filter.as_str(), json!({"title": "x"}))] {
+        let refused = edit(key, Some(value)).await;
+        assert!(matches!(refused, Err(ReplicaError::Value(_))), "{key}");
+    }
     for (value, changed, dirty) in [
         (Some(note("a")), true, true),
         (Some(note("a")), false, true),

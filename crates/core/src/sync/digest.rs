@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{ObjectKey, Usn, same_value::without_server_members};
+use super::{ObjectKey, Usn, same_value::versioned};
 
 /// A digest of the living objects of a library. It does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl LibraryDigest {
 /// value is canonical JSON, without the members that only the server gives.
 pub fn object_digest(key: &ObjectKey, usn: Usn, value: &Value) -> u64 {
     let mut hash = Sha256::new();
-    let value = without_server_members(key.kind(), value.clone());
+    let value = versioned(key.kind(), value.clone());
     let mut json = String::new();
     write_canonical(&value, &mut json);
     for part in [key.as_str(), &usn.to_string(), &json] {

@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::{
     Base, ConflictReason, LocalObject, MarkerValue, NoteValue, ObjectKey, ObjectKind, ObjectValue,
-    Outcome, SentChange, Usn, merge_lines, same_value,
+    Outcome, SentChange, Usn, merge_lines, same_value, same_value::same_version,
 };
 
 /// An object or tombstone that came from the server.
@@ -41,8 +41,7 @@ fn receive(local: Option<LocalObject>, theirs: &Incoming, sent: Option<&SentChan
     let kind = local.key.kind();
     let is_theirs = same_value(kind, local.value.as_ref(), theirs.value.as_ref());
     if !local.is_dirty() {
-        // What a filter shows of posts depends on what the account may see, and a device has nothing to lose in it.
-        let is_lost = !is_theirs && theirs.contradicts(&local) && kind != Some(ObjectKind::Filter);
+        let is_lost = !is_theirs && theirs.contradicts(&local);
         return Outcome {
             object: theirs.clean(),
             conflict: is_lost.then(|| local.conflict(ConflictReason::LostByServer)),
@@ -84,7 +83,14 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
 pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
     match kind {
         Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => true,
-        Some(ObjectKind::List | ObjectKind::Marker | ObjectKind::Filter | ObjectKind::Note)
+        Some(
+            ObjectKind::List
+            | ObjectKind::Marker
+            | ObjectKind::Filter
+            | ObjectKind::Note
+            | ObjectKind::Draft
+            | ObjectKind::Profile,
+        )
         | None => false,
     }
 }
@@ -196,7 +202,7 @@ impl Incoming {
     /// True if this is the version on which the object is based.
     fn is_base_of(&self, local: &LocalObject) -> bool {
         let kind = local.key.kind();
-        self.usn == local.base_usn() && same_value(kind, self.value.as_ref(), local.base_value())
+        self.usn == local.base_usn() && same_version(kind, self.value.as_ref(), local.base_value())
     }
 
     /// True if this is what the device itself has sent: the object was edited after that. Members of sets have no values that

@@ -21,6 +21,10 @@ named_enum! {
         Filter,
         /// A note on a post.
         Note,
+        /// A post that is not posted yet.
+        Draft,
+        /// The account's own profile.
+        Profile,
     }
 }
 
@@ -92,7 +96,7 @@ impl ObjectKey {
         Self::parse(format!("{}:{post}", kind.name()))
     }
 
-    /// The key of a list or filter with 128 random bits.
+    /// The key of a list, filter or draft with 128 random bits.
     pub fn random(kind: ObjectKind, bits: u128) -> Self {
         Self(format!("{}:{bits:032x}", kind.name()))
     }
@@ -100,6 +104,11 @@ impl ObjectKey {
     /// The key of a timeline's read marker.
     pub fn marker(timeline: MarkedTimeline) -> Self {
         Self(format!("{}:{}", ObjectKind::Marker.name(), timeline.name()))
+    }
+
+    /// The key of the account's own profile.
+    pub fn own_profile() -> Self {
+        Self(format!("{}:{OWN}", ObjectKind::Profile.name()))
     }
 
     /// The key of an account in a list. `acct` has a host.
@@ -141,19 +150,23 @@ impl ObjectKey {
 fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
     let is_valid = match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,
-        ObjectKind::List | ObjectKind::Filter => is_random(name),
+        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => is_random(name),
         ObjectKind::Marker => name.parse::<MarkedTimeline>().is_ok(),
         ObjectKind::ListMember => name.split_once(':').is_some_and(|(list, acct)| {
             let parts = acct.split_once('@');
             is_random(list)
                 && parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
         }),
+        ObjectKind::Profile => name == OWN,
     };
     let expected = match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => "expected a post's URI",
-        ObjectKind::List | ObjectKind::Filter => "expected 32 hexadecimal digits in lower case",
+        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => {
+            "expected 32 hexadecimal digits in lower case"
+        }
         ObjectKind::Marker => "expected home or notifications",
         ObjectKind::ListMember => "expected a list's 32 digits, a colon, and USER@HOST",
+        ObjectKind::Profile => "expected self",
     };
     (!is_valid).then_some(expected)
 }
@@ -183,6 +196,8 @@ impl TryFrom<String> for ObjectKey {
     }
 }
 
+/// The name of the one object of its kind.
+const OWN: &str = "self";
 /// The largest length of a key: PostgreSQL has no longer ones in an index.
 const MAX_KEY_BYTES: usize = 2_000;
 
@@ -201,8 +216,10 @@ mod tests {
         let bookmark = bookmark.expect("a key");
         assert_eq!(bookmark.kind(), Some(ObjectKind::Bookmark));
         assert_eq!(bookmark.name(), "https://a.example/1");
-        let later = ObjectKey::parse("draft:1").expect("a key of a later version");
+        let later = ObjectKey::parse("later:1").expect("a key of a later version");
         assert_eq!(later.kind(), None);
+        let own = ObjectKey::parse("profile:self").expect("a key");
+        assert_eq!(own, ObjectKey::own_profile());
         let long = format!("note:{}", "a".repeat(2_000));
         for wrong in [
             "",
@@ -213,6 +230,8 @@ mod tests {
             "marker:public",
             "list:12",
             "list:0000000000000000000000000000000G",
+            "draft:1",
+            "profile:1",
             "list-member:00000000000000000000000000000001:ann",
             "note:a\0",
             &long,

@@ -5,7 +5,20 @@ use super::ObjectKind;
 /// True if two versions of an object of `kind` are the same; `None` is a deleted object. Members that only the server
 /// gives are not compared.
 pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&Value>) -> bool {
-    let ignored = server_member(kind);
+    same_without(server_member(kind), one, other)
+}
+
+/// True if two values of an object with the same USN are of one version. Members that may change without a USN are not
+/// compared.
+pub(super) fn same_version(
+    kind: Option<ObjectKind>,
+    one: Option<&Value>,
+    other: Option<&Value>,
+) -> bool {
+    same_without(unversioned_member(kind), one, other)
+}
+
+fn same_without(ignored: Option<&str>, one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
             let is_compared = |name: &str| Some(name) != ignored;
@@ -21,8 +34,17 @@ pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&
 }
 
 /// The value without the members that only the server gives, as a device sends it.
-pub(super) fn without_server_members(kind: Option<ObjectKind>, mut value: Value) -> Value {
-    if let (Some(name), Value::Object(members)) = (server_member(kind), &mut value) {
+pub(super) fn without_server_members(kind: Option<ObjectKind>, value: Value) -> Value {
+    without(server_member(kind), value)
+}
+
+/// The value without the members that may change without a USN.
+pub(super) fn versioned(kind: Option<ObjectKind>, value: Value) -> Value {
+    without(unversioned_member(kind), value)
+}
+
+fn without(member: Option<&str>, mut value: Value) -> Value {
+    if let (Some(name), Value::Object(members)) = (member, &mut value) {
         members.remove(name);
     }
     value
@@ -33,9 +55,21 @@ fn server_member(kind: Option<ObjectKind>) -> Option<&'static str> {
     match kind? {
         ObjectKind::Bookmark | ObjectKind::Favourite => Some("post"),
         ObjectKind::ListMember => Some("account"),
-        // The names of a filter's posts depend on what the account may see.
-        ObjectKind::Filter => Some("posts"),
-        ObjectKind::List | ObjectKind::Marker | ObjectKind::Note => None,
+        ObjectKind::List
+        | ObjectKind::Marker
+        | ObjectKind::Filter
+        | ObjectKind::Note
+        | ObjectKind::Draft
+        | ObjectKind::Profile => None,
+    }
+}
+
+/// The member of a kind's values that may change without a USN.
+fn unversioned_member(kind: Option<ObjectKind>) -> Option<&'static str> {
+    match kind {
+        // A post that the server does not have any more has no name.
+        Some(ObjectKind::Filter) => Some("posts"),
+        kind => server_member(kind),
     }
 }
 
@@ -62,5 +96,12 @@ mod tests {
         assert!(same_value(bookmark, None, None));
         let sent = without_server_members(bookmark, json!({"post": "1", "tag": 1}));
         assert_eq!(sent, json!({"tag": 1}));
+        let filter = Some(ObjectKind::Filter);
+        let (one, other) = (json!({"posts": ["a"]}), json!({"posts": []}));
+        assert!(!same(filter, one.clone(), other.clone()));
+        assert!(same_version(filter, Some(&one), Some(&other)));
+        assert!(!same_version(filter, Some(&one), None));
+        assert_eq!(without_server_members(filter, one.clone()), one);
+        assert_eq!(versioned(filter, one), json!({}));
     }
 }

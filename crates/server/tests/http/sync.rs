@@ -225,6 +225,74 @@ async fn a_hidden_post_is_refused_as_one_that_does_not_exist() {
     world.close().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_change_filters_and_the_profile_as_apps_do() {
+    let (world, _) = people_world(|_| {}).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(1), hidden(2)]).await;
+    let ann = Person::new(&world, "ann").await;
+    let public = "/api/v1/timelines/public";
+    let shown = ann.page(public).await.remove(0);
+    assert_eq!(shown["filtered"], json!([]));
+    // Each push is one of another device.
+    let push = async |device: &str, changes: &[Value]| {
+        let mut body = push_of(1, "", changes);
+        body["device"] = json!(device.repeat(32));
+        let mut answer = ann.post_json(PUSH, &body).await;
+        answer["results"][0].take()
+    };
+
+    let key = format!("filter:{:032x}", 1);
+    let filter = |posts: &[String]| {
+        json!({
+            "title": "pets", "contexts": ["home"], "action": "hide", "expires_at": null,
+            "keywords": [], "posts": posts,
+        })
+    };
+    let hidden = uri(&shown).replace("/1", "/2");
+    let unknown = "https://nowhere.example/9".to_owned();
+    let posts = [uri(&shown).to_owned(), hidden, unknown];
+    let made = push("1", &[change(&key, 0, &filter(&posts))]).await;
+    let stored = filter(&posts[..1]);
+    let expected = json!({"status": "done", "key": key, "usn": "1", "value": stored});
+    assert_eq!(made, expected, "without what ann does not see");
+    let filtered = ann.page(public).await[0]["filtered"].take();
+    assert_eq!(
+        filtered[0]["status_matches"],
+        json!([id(&shown).to_string()])
+    );
+    let many: Vec<String> = (0..101)
+        .map(|n| format!("https://nowhere.example/{n}"))
+        .collect();
+    let refused = push("2", &[change(&key, 1, &filter(&many))]).await;
+    assert_eq!(refused["status"], "refused");
+    let removed = push("3", &[change(&key, 1, &Value::Null)]).await;
+    assert_eq!(removed["usn"], "2");
+    assert_eq!(ann.page(public).await[0]["filtered"], json!([]));
+
+    let own = "/api/v1/accounts/update_credentials";
+    let update = json!({"display_name": "Ann", "note": "Hello"});
+    for _ in 0..2 {
+        ann.ok(Method::PATCH, own, &update).await;
+    }
+    let whole = news(&ann, "account", None).await;
+    let mut value = json!({
+        "display_name": "Ann", "note": "Hello", "fields": [], "locked": false, "bot": false,
+        "discoverable": false,
+    });
+    let expected = json!([{"key": "profile:self", "usn": "3", "value": value}]);
+    assert_eq!(whole["objects"], expected);
+    value["locked"] = json!(true);
+    let changed = push("4", &[change("profile:self", 3, &value)]).await;
+    assert_eq!(changed["usn"], "4");
+    let account = ann.get("/api/v1/accounts/verify_credentials").await;
+    assert_eq!(
+        (&account["locked"], &account["display_name"]),
+        (&json!(true), &json!("Ann"))
+    );
+    world.close().await;
+}
+
 fn hidden(n: u64) -> Status {
     Status {
         visibility: Visibility::Private,

@@ -26,7 +26,7 @@ pub struct AccountContents {
     /// The number of accounts that it mutes.
     pub mutes: i64,
     /// The number of objects of its library: bookmarks, favourites, lists and their accounts, read
-    /// markers, filters, notes.
+    /// markers, filters, notes, drafts, the own profile.
     pub objects: i64,
 }
 

@@ -33,7 +33,7 @@ pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbE
 }
 
 /// Each table, with the column by which its rows are removed in chunks.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 12] = [
     ("marked_post", "post_id"),
     ("list_member", "id"),
     ("list_entry", "id"),
@@ -43,6 +43,7 @@ const TABLES: [(&str, &str); 11] = [
     ("filter_post", "id"),
     ("filter", "id"),
     ("note", "post_key"),
+    ("draft", "id"),
     ("sync_device", "device"),
     ("library_object", "id"),
 ];

@@ -3,16 +3,16 @@
 
 use driftline_core::{
     social::{ListSettings, Mark, MarkedTimeline},
-    sync::{ListValue, MarkerValue, ObjectKey, ObjectKind, ObjectValue},
+    sync::{ListValue, MarkerValue, ObjectKey, ObjectKind, ObjectValue, ProfileValue},
 };
 use driftline_db::Tx;
 
-use super::push::Resolved;
+use super::{filter_change, push::Resolved};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
     library::object::{self, KnownObject},
-    social::{list, list_member, marked_post, marker, note, object_keys},
+    social::{draft, filter, list, list_member, marked_post, marker, note, object_keys, profile},
 };
 
 /// The outcome of a change: the reason if it is refused.
@@ -46,7 +46,14 @@ pub(super) fn put(
             let done = note::set(tx, account, key.name(), &value.text, now_ms)?;
             Ok(done.map_err(|refused| refused.to_string()))
         }
-        ObjectValue::Filter(_) => Ok(Err("this server takes no filters from devices yet".into())),
+        ObjectValue::Filter(value) => {
+            filter_change::put(tx, account, key, &value, living, resolved, now_ms)
+        }
+        ObjectValue::Draft(value) => {
+            let done = draft::set(tx, account, key, &value, now_ms)?;
+            Ok(done.map_err(|refused| refused.to_string()))
+        }
+        ObjectValue::Profile(value) => set_profile(tx, account, value, now_ms),
     }
 }
 
@@ -70,7 +77,11 @@ pub(super) fn delete(
         Some(ObjectKind::Note) => {
             note::remove(tx, account, object.key.name())?;
         }
-        Some(ObjectKind::Marker | ObjectKind::Filter) | None => {
+        Some(ObjectKind::Filter) => {
+            filter::remove(tx, account, from_sql(object.id)?)?;
+        }
+        Some(ObjectKind::Draft) => draft::remove(tx, account, object.id)?,
+        Some(ObjectKind::Marker | ObjectKind::Profile) | None => {
             return Ok(Err("devices do not delete such objects".to_owned()));
         }
     }
@@ -150,6 +161,21 @@ fn set_marker(
     let place = LocalId::new(place);
     let set = marker::set(tx, account, timeline, place, version, now_ms)?;
     Ok(set.map(drop).map_err(|conflict| conflict.to_string()))
+}
+
+fn set_profile(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    value: ProfileValue,
+    now_ms: i64,
+) -> Result<Applied, StoreError> {
+    let known = profile::load(tx, account)?;
+    let (nickname, profile) = match value.parts(known) {
+        Ok(parts) => parts,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let done = profile::set(tx, account, &nickname, &profile, now_ms)?;
+    Ok(done.map_err(|refused| refused.to_string()))
 }
 
 fn settings(value: ListValue) -> ListSettings {

@@ -8,6 +8,7 @@ mod apply;
 mod chunk;
 mod cursor;
 pub mod device;
+mod filter_change;
 mod library_digest;
 mod push;
 mod source_chunk;
@@ -17,6 +18,7 @@ mod values;
 
 pub use chunk::{Chunk, StoredObject, chunk};
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
+pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
 pub use library_digest::{library_digest, store_digests};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{

@@ -1,6 +1,6 @@
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
-use driftline_core::sync::{ChangeResult, ObjectKind, ObjectValue, PushChange, Usn};
+use driftline_core::sync::{ChangeResult, ObjectKey, ObjectKind, ObjectValue, PushChange, Usn};
 use driftline_db::Tx;
 
 use super::{
@@ -18,10 +18,12 @@ use crate::{
 /// The posts and accounts that names in keys stand for, as far as the account may see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// The posts of bookmarks and favourites, by the names of these keys.
+    /// The posts of bookmarks, favourites and filters, by their names in keys and values.
     pub posts: HashMap<String, PostKey>,
     /// The accounts of lists, by the `acct`s in the keys.
     pub accounts: HashMap<String, AccountId>,
+    /// Filters with more new posts than a push may add, which are refused.
+    pub filters_over_limit: HashSet<ObjectKey>,
 }
 
 /// The result of a push.
@@ -123,11 +125,8 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
     let key = &change.key;
     match key.kind() {
         None => return Err(format!("this server has no objects of the kind of {key}")),
-        Some(ObjectKind::Filter) => {
-            return Err("this server takes no filters from devices yet".to_owned());
-        }
-        Some(ObjectKind::Marker) if change.value.is_none() => {
-            return Err("a read marker is not deleted".to_owned());
+        Some(ObjectKind::Marker | ObjectKind::Profile) if change.value.is_none() => {
+            return Err(format!("{key} is not deleted"));
         }
         Some(_) => {}
     }

@@ -6,7 +6,7 @@ use driftline_core::{
     social::{ListSettings, MarkedTimeline},
     sync::{
         FilterValue, KeywordValue, ListValue, MarkerValue, MemberValue, NoteValue, ObjectKey,
-        ObjectKind, ObjectValue, PostValue,
+        ObjectKind, ObjectValue, PostValue, ProfileValue,
     },
 };
 use driftline_db::Tx;
@@ -17,10 +17,11 @@ use crate::{
     library::object::{self, KnownObject},
     posts::timeline::{self, PostKey},
     social::{
+        draft,
         filter::{self, Filter},
-        list, list_member,
+        list, list_member, local_account,
         marked_post::{self, MarkedPost},
-        marker, note, object_keys,
+        marker, note, object_keys, profile,
     },
     viewer::Viewer,
 };
@@ -131,6 +132,22 @@ fn load_kind(
             });
             values.collect()
         }
+        ObjectKind::Draft => {
+            let drafts = draft::by_ids(tx, account, &ids)?.into_iter();
+            drafts
+                .map(|(id, draft)| (id, ObjectValue::Draft(draft)))
+                .collect()
+        }
+        ObjectKind::Profile => {
+            let Some(own) = local_account::by_id(tx, account)? else {
+                return Ok(Vec::new());
+            };
+            let value = ProfileValue::new(&own.nickname, &profile::load(tx, account)?);
+            let values = ids
+                .iter()
+                .map(|id| (*id, ObjectValue::Profile(value.clone())));
+            values.collect()
+        }
     })
 }
 
@@ -174,12 +191,11 @@ fn filter_values(
             keyword: keyword.rule.keyword,
             whole_word: keyword.rule.whole_word,
         });
-        let contexts = filter.settings.contexts.iter();
         let posts = filter.posts.iter();
         let value = FilterValue {
             title: filter.settings.title,
-            contexts: contexts.map(|context| context.name().to_owned()).collect(),
-            action: filter.settings.action.name().to_owned(),
+            contexts: filter.settings.contexts,
+            action: filter.settings.action,
             expires_at: filter.settings.expires_at_ms,
             keywords: keywords.collect(),
             posts: posts

@@ -5,6 +5,7 @@ mod devices;
 mod digests;
 mod histories;
 mod keys;
+mod kinds;
 mod pushes;
 mod removals;
 mod tombstones;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::Args;
+use driftline_core::sync::ObjectKind;
 use driftline_replica::{Replica, ReplicaObject};
 use serde_json::Value;
 
@@ -11,12 +12,19 @@ use crate::{error::CliError, output, shown::plain};
 /// Shows the objects of the replica, by their keys. An asterisk marks those with changes that were not sent yet.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter or note.
+    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter, note, draft or profile.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 }
 
 impl Show {
+    /// Shows the objects of a kind.
+    pub fn of(kind: ObjectKind) -> Self {
+        Self {
+            kind: Some(kind.name().to_owned()),
+        }
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -42,7 +50,7 @@ fn lines(of: &ReplicaObject) -> Vec<String> {
     lines
 }
 
-/// The beginning of a value: the text of a note, or the JSON of others, on one line of at most 64 columns.
+/// The beginning of a value: the text of a note or draft, or the JSON of others, on one line of at most 64 columns.
 pub fn excerpt(value: &Value) -> String {
     let text = match value["text"].as_str() {
         Some(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),

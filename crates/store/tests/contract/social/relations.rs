@@ -1,5 +1,5 @@
 use driftline_core::social::{
-    Direction, Profile, Relation, RelationMove, RelationPair, RelationRefused,
+    Direction, Nickname, Profile, Relation, RelationMove, RelationPair, RelationRefused,
 };
 use driftline_store::{
     AccountId, LocalAccountId, LocalId, Root, Store, StoreError, account_id,
@@ -175,7 +175,7 @@ fn a_locked_account_is_asked_and_a_copy_never_is(store: &Store) {
             locked: true,
             ..Profile::default()
         };
-        profile::set(tx, bob, &locked)
+        profile::set(tx, bob, &Nickname::default(), &locked, START_MS)
     })
     .expect("a profile");
     let asked = follow(account_id(bob), FollowOptions::default());

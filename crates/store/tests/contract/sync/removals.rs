@@ -6,8 +6,9 @@ use driftline_store::{
     social::{account_removal, local_account},
     sync::{self, device},
 };
+use serde_json::json;
 
-use super::{note_change, push, remove_note, set_note};
+use super::{change, note_change, push, remove_note, set_note};
 use crate::{
     social::account,
     world::{START_MS, read, write},
@@ -22,6 +23,7 @@ fn counts(store: &Store) -> Vec<(&'static str, i64)> {
         "library_opening",
         "library_object",
         "note",
+        "draft",
         "sync_device",
     ];
     read(store, move |tx| {
@@ -35,7 +37,12 @@ fn counts(store: &Store) -> Vec<(&'static str, i64)> {
 }
 
 fn sync_something(store: &Store, account: LocalAccountId) {
-    push(store, account, vec![note_change(1, 0, "text")]);
+    let draft = change(
+        "draft:000000000000000000000000000000d1",
+        0,
+        json!({"text": "soon"}),
+    );
+    push(store, account, vec![note_change(1, 0, "text"), draft]);
     set_note(store, account, 2, "text");
     remove_note(store, account, 1);
     write(store, local_account::root(account), move |tx| {
