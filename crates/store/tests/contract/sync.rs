@@ -6,6 +6,7 @@ mod histories;
 mod keys;
 mod pushes;
 mod removals;
+mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
