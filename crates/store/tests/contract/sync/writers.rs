@@ -182,9 +182,9 @@ fn change_list(
     round: u64,
 ) -> Result<(), StoreError> {
     let title = format!("list of {writer}");
-    let lists = list::all(tx, account)?.into_iter();
-    let mut own = lists.filter(|list| list.settings.title.starts_with(&title));
-    match own.next() {
+    let mut lists = list::all(tx, account)?.into_iter();
+    let own = lists.find(|list| list.settings.title.starts_with(&title));
+    match own {
         None => {
             let made = list::create(tx, account, settings(title), START_MS)?.expect("a list");
             let members = [account_id(account)];
