@@ -3,7 +3,7 @@
 mod apt;
 pub(crate) mod node;
 pub(crate) mod python;
-mod rust;
+pub(crate) mod rust;
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -37,6 +37,7 @@ pub(crate) const SQLITE3: Server = server("sqlite3", &["sqlite3"]);
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     rust::install_components(workspace)?;
+    rust::install_wasm(workspace);
     let servers = [POSTGRES, PGBOUNCER, PROMETHEUS, FAKETIME];
     let missing = servers.iter().filter(|server| !server.is_installed());
     let mut missing: Vec<&str> = missing.map(|server| server.package).collect();

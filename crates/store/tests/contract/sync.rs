@@ -9,6 +9,7 @@ mod kinds;
 mod pushes;
 mod removals;
 mod tombstones;
+mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
