@@ -172,7 +172,8 @@ impl Network {
             next.extend(FAULTS.map(Some));
             next.resize(3 * FAULTS.len(), None);
         }
-        let drawn = next.swap_remove(rng.random_range(0..next.len()));
+        let index = rng.random_range(0..next.len());
+        let drawn = next.swap_remove(index);
         let part = rng.random_range(0.0..1.0);
         if let Some(fault) = drawn {
             *state.faults.entry(fault).or_default() += 1;
