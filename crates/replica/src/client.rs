@@ -1,7 +1,8 @@
 use std::{error::Error, time::Duration};
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, PushAnswer, SyncAnswer, SyncRequest,
+    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer,
+    SyncRequest,
 };
 use reqwest::{
     Response, StatusCode,
@@ -12,6 +13,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use crate::{
     ReplicaError,
     backoff::{Backoff, Random},
+    chunk_size::ChunkSize,
     server_url::ServerUrl,
     token::Token,
 };
@@ -104,6 +106,40 @@ impl Client {
         self.exchange(PULL, Some(&body), random).await
     }
 
+    /// Pulls the next chunk of libraries. After a lost answer the next try asks for a smaller one.
+    ///
+    /// # Errors
+    /// The same as those of [`Client::pull`].
+    pub(crate) async fn pull_chunk(
+        &self,
+        libraries: Vec<LibraryRequest>,
+        size: &mut ChunkSize,
+        random: &mut Random<'_>,
+    ) -> Result<SyncAnswer, ReplicaError> {
+        let mut request = SyncRequest {
+            libraries,
+            max_entries: Some(MAX_ENTRIES),
+            max_bytes: None,
+        };
+        let mut backoff = self.retries.backoff;
+        loop {
+            request.max_bytes = Some(size.max_bytes());
+            let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
+            match self.exchange_once(PULL, Some(&body)).await {
+                Ok(answer) => {
+                    size.arrive();
+                    return Ok(answer);
+                }
+                Err(error) => {
+                    if matches!(error, ReplicaError::Unreachable { .. }) {
+                        size.lose();
+                    }
+                    self.wait_after(error, &mut backoff, random).await?;
+                }
+            }
+        }
+    }
+
     /// Asks for the libraries that the account may read.
     ///
     /// # Errors
@@ -151,18 +187,34 @@ impl Client {
     ) -> Result<T, ReplicaError> {
         let mut backoff = self.retries.backoff;
         loop {
-            let error = match self.exchange_once(path, body).await {
-                Err(error) if error.may_pass() => error,
-                outcome => return outcome,
-            };
-            let asked = error.asked_wait();
-            let wait = backoff.fail(random).max(asked);
-            if backoff.failures() >= self.retries.max_tries || asked > MAX_ASKED_WAIT {
-                return Err(error);
+            match self.exchange_once(path, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.wait_after(error, &mut backoff, random).await?,
             }
-            tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
-            tokio::time::sleep(wait).await;
         }
+    }
+
+    /// Waits for the next try of a request.
+    ///
+    /// # Errors
+    /// The error, if another try cannot help or this was the last one.
+    async fn wait_after(
+        &self,
+        error: ReplicaError,
+        backoff: &mut Backoff,
+        random: &mut Random<'_>,
+    ) -> Result<(), ReplicaError> {
+        if !error.may_pass() {
+            return Err(error);
+        }
+        let asked = error.asked_wait();
+        let wait = backoff.fail(random).max(asked);
+        if backoff.failures() >= self.retries.max_tries || asked > MAX_ASKED_WAIT {
+            return Err(error);
+        }
+        tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 
     async fn exchange_once<T: DeserializeOwned>(
@@ -292,9 +344,11 @@ const PULL: &str = "/api/driftline/v1/sync";
 const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const LIBRARIES: &str = "/api/driftline/v1/sync/libraries";
 const PUSH: &str = "/api/driftline/v1/sync/push";
+/// The largest number of objects and tombstones in a chunk, which is the protocol's bound.
+pub(crate) const MAX_ENTRIES: u32 = 1_000;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// A chunk of the default size arrives in time over 2 kB/s.
+/// The largest chunk arrives in time over 5 kB/s. Over slower connections it counts as lost, and smaller ones follow.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(900);
 /// A command does not wait longer than this because a server asks for it.
 const MAX_ASKED_WAIT: Duration = Duration::from_secs(60);

@@ -12,6 +12,7 @@
 //! - The token is in no error and in no log.
 
 mod backoff;
+mod chunk_size;
 mod client;
 mod conflict_row;
 mod entry_row;

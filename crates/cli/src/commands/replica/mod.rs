@@ -24,6 +24,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+pub use self::round::random;
 use crate::error::CliError;
 
 /// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters, notes, drafts and
