@@ -5,10 +5,10 @@ use super::ObjectKind;
 /// True if two versions of an object of `kind` are the same; `None` is a deleted object. Members that only the server
 /// gives are not compared.
 pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&Value>) -> bool {
-    let ignored = server_member(kind);
+    let ignored = server_members(kind);
     match (one, other) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            let is_compared = |name: &str| Some(name) != ignored;
+            let is_compared = |name: &str| !ignored.contains(&name);
             let members = |map: &serde_json::Map<String, Value>| {
                 map.keys().filter(|name| is_compared(name)).count()
             };
@@ -22,20 +22,26 @@ pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&
 
 /// The value without the members that only the server gives, as a device sends it.
 pub(super) fn without_server_members(kind: Option<ObjectKind>, mut value: Value) -> Value {
-    if let (Some(name), Value::Object(members)) = (server_member(kind), &mut value) {
-        members.remove(name);
+    if let Value::Object(members) = &mut value {
+        for name in server_members(kind) {
+            members.remove(*name);
+        }
     }
     value
 }
 
-/// The member of a kind's values that only the server gives.
-fn server_member(kind: Option<ObjectKind>) -> Option<&'static str> {
-    match kind? {
-        ObjectKind::Bookmark | ObjectKind::Favourite => Some("post"),
-        ObjectKind::ListMember => Some("account"),
+/// The members of a kind's values that only the server gives.
+fn server_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
+    match kind {
+        Some(ObjectKind::Bookmark | ObjectKind::Favourite) => &["post"],
+        Some(
+            ObjectKind::ListMember | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
+        ) => &["account"],
+        // The followed account accepts the follow.
+        Some(ObjectKind::Follow) => &["account", "requested"],
         // The names of a filter's posts depend on what the account may see.
-        ObjectKind::Filter => Some("posts"),
-        ObjectKind::List | ObjectKind::Marker | ObjectKind::Note => None,
+        Some(ObjectKind::Filter) => &["posts"],
+        Some(ObjectKind::List | ObjectKind::Marker | ObjectKind::Note) | None => &[],
     }
 }
 
@@ -57,6 +63,10 @@ mod tests {
         let member = Some(ObjectKind::ListMember);
         assert!(same(member, json!({"account": "1"}), json!({})));
         assert!(!same(member, json!({"post": "1"}), json!({})));
+        let follow = Some(ObjectKind::Follow);
+        let requested = json!({"reblogs": true, "account": "1", "requested": true});
+        assert!(same(follow, requested.clone(), json!({"reblogs": true})));
+        assert!(!same(follow, requested, json!({"reblogs": false})));
         assert!(!same(None, json!({"post": "1"}), json!({})));
         assert!(!same_value(bookmark, Some(&json!({})), None));
         assert!(same_value(bookmark, None, None));

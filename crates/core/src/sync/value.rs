@@ -19,6 +19,14 @@ pub enum ObjectValue {
     Filter(FilterValue),
     /// A note.
     Note(NoteValue),
+    /// A follow.
+    Follow(FollowValue),
+    /// A block.
+    Block(BlockValue),
+    /// A mute.
+    Mute(MuteValue),
+    /// A note on an account.
+    AccountNote(AccountNoteValue),
 }
 
 /// The value of a bookmark or favourite.
@@ -96,6 +104,59 @@ pub struct NoteValue {
     pub text: String,
 }
 
+/// The value of a follow. Missing members are as in a new follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowValue {
+    /// True if boosts are shown.
+    #[serde(default = "yes")]
+    pub reblogs: bool,
+    /// True if each post is notified.
+    #[serde(default)]
+    pub notify: bool,
+    /// True until the followed account accepts the follow. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<bool>,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockValue {
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a mute. Missing members are as in a new mute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MuteValue {
+    /// True if notifications by the account are muted, too.
+    #[serde(default = "yes")]
+    pub notifications: bool,
+    /// The time at which it ends, in Unix ms.
+    #[serde(default)]
+    pub expires_at: Option<i64>,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a note on an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountNoteValue {
+    /// The text: 1 to [`MAX_ACCOUNT_NOTE_CHARS`] characters.
+    pub text: String,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// The reason why a value is not one of its key's kind.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
@@ -119,6 +180,11 @@ pub enum ValueError {
         "the value of {0} is not valid: a note has 1 to {MAX_NOTE_CHARS} characters, and no U+0000"
     )]
     NoteLength(ObjectKey),
+    /// The note on an account is empty or too long.
+    #[error(
+        "the value of {0} is not valid: a note on an account has 1 to {MAX_ACCOUNT_NOTE_CHARS} characters, and no U+0000"
+    )]
+    AccountNoteLength(ObjectKey),
 }
 
 impl ObjectValue {
@@ -138,6 +204,10 @@ impl ObjectValue {
             ObjectKind::Marker => serde_json::from_value(json).map(Self::Marker),
             ObjectKind::Filter => serde_json::from_value(json).map(Self::Filter),
             ObjectKind::Note => serde_json::from_value(json).map(Self::Note),
+            ObjectKind::Follow => serde_json::from_value(json).map(Self::Follow),
+            ObjectKind::Block => serde_json::from_value(json).map(Self::Block),
+            ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
+            ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
         };
         let value = value.map_err(|source| ValueError::Malformed {
             key: key.clone(),
@@ -145,7 +215,12 @@ impl ObjectValue {
         })?;
         match &value {
             Self::Marker(marker) if marker.place().is_none() => Err(ValueError::Place(key.clone())),
-            Self::Note(note) if !note.is_valid() => Err(ValueError::NoteLength(key.clone())),
+            Self::Note(note) if !is_text(&note.text, MAX_NOTE_CHARS) => {
+                Err(ValueError::NoteLength(key.clone()))
+            }
+            Self::AccountNote(note) if !is_text(&note.text, MAX_ACCOUNT_NOTE_CHARS) => {
+                Err(ValueError::AccountNoteLength(key.clone()))
+            }
             _ => Ok(value),
         }
     }
@@ -159,6 +234,10 @@ impl ObjectValue {
             Self::Marker(value) => serde_json::to_value(value),
             Self::Filter(value) => serde_json::to_value(value),
             Self::Note(value) => serde_json::to_value(value),
+            Self::Follow(value) => serde_json::to_value(value),
+            Self::Block(value) => serde_json::to_value(value),
+            Self::Mute(value) => serde_json::to_value(value),
+            Self::AccountNote(value) => serde_json::to_value(value),
         };
         // Their keys are texts, so nothing can fail.
         json.unwrap_or_default()
@@ -181,15 +260,16 @@ impl MarkerValue {
     }
 }
 
-impl NoteValue {
-    fn is_valid(&self) -> bool {
-        let length = self.text.chars().take(MAX_NOTE_CHARS + 1).count();
-        (1..=MAX_NOTE_CHARS).contains(&length) && !self.text.contains('\0')
-    }
+fn is_text(text: &str, max_chars: usize) -> bool {
+    let length = text.chars().take(max_chars + 1).count();
+    (1..=max_chars).contains(&length) && !text.contains('\0')
 }
 
 /// The largest length of a note, in Unicode scalar values.
 pub const MAX_NOTE_CHARS: usize = 10_000;
+
+/// The largest length of a note on an account, in Unicode scalar values, as in Mastodon.
+pub const MAX_ACCOUNT_NOTE_CHARS: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
@@ -215,5 +295,16 @@ mod tests {
         assert!(read("draft:1", json!({})).is_err());
         let bookmark = read("bookmark:https://a.example/1", json!({})).expect("a bookmark");
         assert_eq!(bookmark.json(), json!({}));
+        let follow = read("follow:ann@local", json!({})).expect("a follow");
+        assert_eq!(follow.json(), json!({"reblogs": true, "notify": false}));
+        let mute = read("mute:ann@local", json!({"expires_at": 7})).expect("a mute");
+        assert_eq!(mute.json(), json!({"notifications": true, "expires_at": 7}));
+        assert!(read("mute:ann@local", json!({"expires_at": "7"})).is_err());
+        let block = read("block:ann@local", json!({"account": "1"})).expect("a block");
+        assert_eq!(block.json(), json!({"account": "1"}));
+        let note = |text: String| read("account-note:ann@local", json!({ "text": text }));
+        assert!(note("字".repeat(MAX_ACCOUNT_NOTE_CHARS)).is_ok());
+        assert!(note("a".repeat(MAX_ACCOUNT_NOTE_CHARS + 1)).is_err());
+        assert!(note("a\0".to_owned()).is_err());
     }
 }

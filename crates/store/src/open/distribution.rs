@@ -69,6 +69,7 @@ pub const PLACEMENTS: [(&str, Placement); 66] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("account_note", Coordinator),
     ("notification", Coordinator),
     ("home_source", Coordinator),
     ("library_object", Coordinator),

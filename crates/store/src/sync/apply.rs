@@ -7,7 +7,10 @@ use driftline_core::{
 };
 use driftline_db::Tx;
 
-use super::push::Resolved;
+use super::{
+    push::Resolved,
+    relations::{self, ChangeContext},
+};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
@@ -16,7 +19,7 @@ use crate::{
 };
 
 /// The outcome of a change: the reason if it is refused.
-type Applied = Result<(), String>;
+pub(super) type Applied = Result<(), String>;
 
 /// Gives an object another value, or adds it if `living` is `None`.
 pub(super) fn put(
@@ -28,6 +31,11 @@ pub(super) fn put(
     resolved: &Resolved,
     now_ms: i64,
 ) -> Result<Applied, StoreError> {
+    let context = ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    };
     match value {
         ObjectValue::Post(_) => add_mark(tx, account, key, resolved, now_ms),
         ObjectValue::List(value) => {
@@ -46,6 +54,12 @@ pub(super) fn put(
             let done = note::set(tx, account, key.name(), &value.text, now_ms)?;
             Ok(done.map_err(|refused| refused.to_string()))
         }
+        ObjectValue::Follow(value) => relations::follow(tx, &context, key, living, &value),
+        ObjectValue::Block(_) => relations::block(tx, &context, key, living),
+        ObjectValue::Mute(value) => relations::mute(tx, &context, key, living, &value),
+        ObjectValue::AccountNote(value) => {
+            relations::set_note(tx, &context, key, living, &value.text)
+        }
         ObjectValue::Filter(_) => Ok(Err("this server takes no filters from devices yet".into())),
     }
 }
@@ -55,6 +69,8 @@ pub(super) fn delete(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     object: &KnownObject,
+    resolved: &Resolved,
+    now_ms: i64,
 ) -> Result<Applied, StoreError> {
     match object.key.kind() {
         Some(ObjectKind::Bookmark) => {
@@ -69,6 +85,19 @@ pub(super) fn delete(
         Some(ObjectKind::ListMember) => list_member::remove_object(tx, account, object.id)?,
         Some(ObjectKind::Note) => {
             note::remove(tx, account, object.key.name())?;
+        }
+        Some(
+            kind @ (ObjectKind::Follow
+            | ObjectKind::Block
+            | ObjectKind::Mute
+            | ObjectKind::AccountNote),
+        ) => {
+            let context = ChangeContext {
+                account,
+                resolved,
+                now_ms,
+            };
+            return relations::delete(tx, &context, kind, object);
         }
         Some(ObjectKind::Marker | ObjectKind::Filter) | None => {
             return Ok(Err("devices do not delete such objects".to_owned()));

@@ -10,6 +10,7 @@ mod cursor;
 pub mod device;
 mod library_digest;
 mod push;
+mod relations;
 mod source_chunk;
 mod source_reading;
 mod start;

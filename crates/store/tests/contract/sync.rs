@@ -170,7 +170,8 @@ fn push_resolved(
     changes: Vec<PushChange>,
     resolved: Resolved,
 ) -> Pushed {
-    write(store, local_account::root(account), move |tx| {
+    write(store, resolved.root(account), move |tx| {
+        resolved.lock(tx, account)?;
         sync::push(tx, account, &changes, &resolved, START_MS)
     })
 }

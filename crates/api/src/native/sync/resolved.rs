@@ -3,18 +3,35 @@ use driftline_store::{
     AccountId, LocalId, StoreError, Tx, Viewer, find, social::list_entry, sync::Resolved,
 };
 
-use crate::mastodon::accounts::find::named;
+use crate::{
+    mastodon::accounts::find::{named, related},
+    transport::Address,
+};
 
 /// Finds the posts and accounts that the keys of changes name, as far as the viewer may see them.
 pub(super) fn resolve(
     tx: &mut Tx<'_>,
     changes: &[PushChange],
     viewer: Viewer,
-    domain: &str,
+    address: &Address,
 ) -> Result<Resolved, StoreError> {
+    let domain = address.domain();
     let mut resolved = Resolved::default();
-    for change in changes.iter().filter(|change| change.value.is_some()) {
+    for change in changes {
         match change.key.kind() {
+            // A relation to an account of this server ends only while both are locked.
+            Some(
+                ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
+            ) => {
+                let acct = change.key.name();
+                let Some(id) = account(tx, acct, domain)? else {
+                    continue;
+                };
+                if let Some(other) = related(tx, id, viewer, address)? {
+                    resolved.related.insert(acct.to_owned(), other);
+                }
+            }
+            _ if change.value.is_none() => {}
             Some(ObjectKind::Bookmark | ObjectKind::Favourite) => {
                 let name = change.key.name();
                 let id = match name.strip_prefix(OWN_ID) {

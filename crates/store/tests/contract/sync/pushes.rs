@@ -46,6 +46,7 @@ fn resolved(store: &Store, ann: LocalAccountId) -> (Resolved, PostKey) {
     let resolved = Resolved {
         posts: [(post_name(1), key)].into(),
         accounts: [("ann@local".to_owned(), account_id(ann))].into(),
+        ..Resolved::default()
     };
     (resolved, key)
 }
