@@ -5,6 +5,8 @@ mod devices;
 mod histories;
 mod keys;
 mod pushes;
+mod relation_pushes;
+mod relations;
 mod removals;
 
 use std::collections::{BTreeMap, BTreeSet};
