@@ -6,7 +6,7 @@ use driftline_core::social::{Relation, RelationMove, RelationRefused};
 use driftline_db::Tx;
 
 use super::{
-    list_member, mute,
+    list_member, mute, notification,
     relation::{self, ChangeRefused, FollowOptions, RelationRow},
 };
 use crate::{
@@ -104,9 +104,9 @@ impl RelationContext {
         match action {
             RelationMove::Unfollow | RelationMove::Unblock => self.move_one(tx, copy, action),
             RelationMove::Block if changed.is_ok() => {
-                // The block of the account hides the copy's posts. That of the copy removes its
-                // notifications, and need not last.
-                for step in [RelationMove::Block, RelationMove::Unblock] {
+                // The block of the account hides the copy's posts, too.
+                notification::forget_posts_by(tx, self.account, copy)?;
+                for step in [RelationMove::Unfollow, RelationMove::Unblock] {
                     if let Err(refused) = self.move_one(tx, copy, step)? {
                         return Ok(Err(refused));
                     }

@@ -30,7 +30,7 @@ on_both!(
     a_push_changes_relations_as_programs_of_people_do,
     a_block_ends_the_follow_with_a_usn_of_its_own,
     a_refused_relation_leaves_nothing,
-    a_mark_of_a_copy_goes_to_the_account,
+    a_follow_and_a_mute_replace_those_of_a_copy,
     a_push_locks_accounts_in_one_order,
 );
 
@@ -208,8 +208,8 @@ fn a_refused_relation_leaves_nothing(store: &Store) {
     assert_eq!(pushed.before, pushed.after);
 }
 
-/// A follow of the account's copy ends, and takes a USN of its own.
-fn a_mark_of_a_copy_goes_to_the_account(store: &Store) {
+/// Those of the copy end, each with a USN of its own.
+fn a_follow_and_a_mute_replace_those_of_a_copy(store: &Store) {
     let [ann, bob] = ["ann", "bob"].map(|name| account(store, name));
     let (bobs, copy) = (account_id(bob), author(store));
     follow(store, ann, copy, FollowOptions::default());
@@ -228,7 +228,7 @@ fn a_mark_of_a_copy_goes_to_the_account(store: &Store) {
         change("follow:bob@local", 0, json!({})),
         change("mute:bob@local", 0, json!({})),
     ];
-    let pushed = push_resolved(store, ann, changes, resolved);
+    let pushed = push_resolved(store, ann, changes, resolved.clone());
     assert_eq!(done(&pushed), [3, 5]);
     let expected = [
         ("follow:bob@local", 3, false),
@@ -237,6 +237,9 @@ fn a_mark_of_a_copy_goes_to_the_account(store: &Store) {
         ("mute:ann@sim.example", 6, true),
     ];
     assert_eq!(log(&rows(store, ann)), expected);
+    let block = vec![change("block:bob@local", 0, json!({}))];
+    let pushed = push_resolved(store, ann, block, resolved);
+    assert_eq!(done(&pushed), [8], "after the end of the follow");
 }
 
 /// The account with the lower ID is the root, also of a push of the other one.
