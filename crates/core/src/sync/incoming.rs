@@ -74,7 +74,7 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
             (None, Some(_)) => theirs.take(local, ConflictReason::Merged),
             _ => theirs.win(local),
         },
-        Some(ObjectKind::Note) => merge_note(local, theirs),
+        Some(ObjectKind::Note | ObjectKind::AccountNote) => merge_note(local, theirs),
         _ => theirs.win(local),
     }
 }
@@ -82,14 +82,22 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
 /// True if the objects of a kind are members of a set: they are added and deleted, but not changed.
 pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
     match kind {
-        Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => true,
+        Some(
+            ObjectKind::Bookmark
+            | ObjectKind::Favourite
+            | ObjectKind::ListMember
+            | ObjectKind::Block,
+        ) => true,
         Some(
             ObjectKind::List
             | ObjectKind::Marker
             | ObjectKind::Filter
             | ObjectKind::Note
             | ObjectKind::Draft
-            | ObjectKind::Profile,
+            | ObjectKind::Profile
+            | ObjectKind::Follow
+            | ObjectKind::Mute
+            | ObjectKind::AccountNote,
         )
         | None => false,
     }
@@ -129,6 +137,7 @@ fn merge_note(mut local: LocalObject, theirs: &Incoming) -> Outcome {
 
 /// The merged value; `None` if the changes overlap or the merged text is not valid.
 fn merged_note(local: &LocalObject, theirs: &Incoming) -> Option<Value> {
+    // A note on an account has its text there, too.
     let text = |value: &Value| {
         let note: Option<NoteValue> = serde_json::from_value(value.clone()).ok();
         note.map(|note| note.text)

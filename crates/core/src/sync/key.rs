@@ -25,6 +25,14 @@ named_enum! {
         Draft,
         /// The account's own profile.
         Profile,
+        /// A follow of an account, or a request to follow it.
+        Follow,
+        /// A block of an account.
+        Block,
+        /// A mute of an account.
+        Mute,
+        /// A note on an account.
+        AccountNote,
     }
 }
 
@@ -120,6 +128,14 @@ impl ObjectKey {
         Self::parse(format!("{kind}:{}:{acct}", list.name()))
     }
 
+    /// The key of a follow, block, mute or note of an account. `acct` has a host.
+    ///
+    /// # Errors
+    /// [`KeyError`] if `acct` has no host, is too long, or has a control character.
+    pub fn of_account(kind: ObjectKind, acct: &str) -> Result<Self, KeyError> {
+        Self::parse(format!("{}:{acct}", kind.name()))
+    }
+
     /// The kind; `None` if this version does not know it.
     pub fn kind(&self) -> Option<ObjectKind> {
         self.0.split_once(':')?.0.parse().ok()
@@ -152,12 +168,13 @@ fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,
         ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => is_random(name),
         ObjectKind::Marker => name.parse::<MarkedTimeline>().is_ok(),
-        ObjectKind::ListMember => name.split_once(':').is_some_and(|(list, acct)| {
-            let parts = acct.split_once('@');
-            is_random(list)
-                && parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
-        }),
+        ObjectKind::ListMember => name
+            .split_once(':')
+            .is_some_and(|(list, acct)| is_random(list) && is_acct(acct)),
         ObjectKind::Profile => name == OWN,
+        ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
+            is_acct(name)
+        }
     };
     let expected = match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => "expected a post's URI",
@@ -167,6 +184,9 @@ fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
         ObjectKind::Marker => "expected home or notifications",
         ObjectKind::ListMember => "expected a list's 32 digits, a colon, and USER@HOST",
         ObjectKind::Profile => "expected self",
+        ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
+            "expected USER@HOST"
+        }
     };
     (!is_valid).then_some(expected)
 }
@@ -174,6 +194,11 @@ fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
 fn is_random(name: &str) -> bool {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     name.len() == 32 && name.bytes().all(is_digit)
+}
+
+fn is_acct(acct: &str) -> bool {
+    let parts = acct.split_once('@');
+    parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
 }
 
 impl fmt::Display for ObjectKey {
@@ -217,6 +242,12 @@ mod tests {
         assert_eq!(bookmark.kind(), Some(ObjectKind::Bookmark));
         assert_eq!(bookmark.name(), "https://a.example/1");
         let later = ObjectKey::parse("later:1").expect("a key of a later version");
+        let note = ObjectKey::of_account(ObjectKind::AccountNote, "ann@local").expect("a key");
+        assert_eq!(note.as_str(), "account-note:ann@local");
+        assert_eq!(
+            (note.kind(), note.name()),
+            (Some(ObjectKind::AccountNote), "ann@local")
+        );
         assert_eq!(later.kind(), None);
         let own = ObjectKey::parse("profile:self").expect("a key");
         assert_eq!(own, ObjectKey::own_profile());
@@ -234,6 +265,9 @@ mod tests {
             "profile:1",
             "list-member:00000000000000000000000000000001:ann",
             "note:a\0",
+            "follow:ann",
+            "block:@a.example",
+            "mute:ann@",
             &long,
         ] {
             assert!(ObjectKey::parse(wrong).is_err(), "{wrong}");

@@ -5,7 +5,7 @@ use super::ObjectKind;
 /// True if two versions of an object of `kind` are the same; `None` is a deleted object. Members that only the server
 /// gives are not compared.
 pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&Value>) -> bool {
-    same_without(server_member(kind), one, other)
+    same_without(server_members(kind), one, other)
 }
 
 /// True if two values of an object with the same USN are of one version. Members that may change without a USN are not
@@ -15,13 +15,13 @@ pub(super) fn same_version(
     one: Option<&Value>,
     other: Option<&Value>,
 ) -> bool {
-    same_without(unversioned_member(kind), one, other)
+    same_without(unversioned_members(kind), one, other)
 }
 
-fn same_without(ignored: Option<&str>, one: Option<&Value>, other: Option<&Value>) -> bool {
+fn same_without(ignored: &[&str], one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            let is_compared = |name: &str| Some(name) != ignored;
+            let is_compared = |name: &str| !ignored.contains(&name);
             let members = |map: &serde_json::Map<String, Value>| {
                 map.keys().filter(|name| is_compared(name)).count()
             };
@@ -35,41 +35,50 @@ fn same_without(ignored: Option<&str>, one: Option<&Value>, other: Option<&Value
 
 /// The value without the members that only the server gives, as a device sends it.
 pub(super) fn without_server_members(kind: Option<ObjectKind>, value: Value) -> Value {
-    without(server_member(kind), value)
+    without(server_members(kind), value)
 }
 
 /// The value without the members that may change without a USN.
 pub(super) fn versioned(kind: Option<ObjectKind>, value: Value) -> Value {
-    without(unversioned_member(kind), value)
+    without(unversioned_members(kind), value)
 }
 
-fn without(member: Option<&str>, mut value: Value) -> Value {
-    if let (Some(name), Value::Object(members)) = (member, &mut value) {
-        members.remove(name);
+fn without(names: &[&str], mut value: Value) -> Value {
+    if let Value::Object(members) = &mut value {
+        for name in names {
+            members.remove(*name);
+        }
     }
     value
 }
 
-/// The member of a kind's values that only the server gives.
-fn server_member(kind: Option<ObjectKind>) -> Option<&'static str> {
-    match kind? {
-        ObjectKind::Bookmark | ObjectKind::Favourite => Some("post"),
-        ObjectKind::ListMember => Some("account"),
-        ObjectKind::List
-        | ObjectKind::Marker
-        | ObjectKind::Filter
-        | ObjectKind::Note
-        | ObjectKind::Draft
-        | ObjectKind::Profile => None,
+/// The members of a kind's values that only the server gives.
+fn server_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
+    match kind {
+        Some(ObjectKind::Bookmark | ObjectKind::Favourite) => &["post"],
+        Some(
+            ObjectKind::ListMember | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
+        ) => &["account"],
+        // The followed account accepts the follow.
+        Some(ObjectKind::Follow) => &["account", "requested"],
+        Some(
+            ObjectKind::List
+            | ObjectKind::Marker
+            | ObjectKind::Filter
+            | ObjectKind::Note
+            | ObjectKind::Draft
+            | ObjectKind::Profile,
+        )
+        | None => &[],
     }
 }
 
-/// The member of a kind's values that may change without a USN.
-fn unversioned_member(kind: Option<ObjectKind>) -> Option<&'static str> {
+/// The members of a kind's values that may change without a USN.
+fn unversioned_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
     match kind {
         // A post that the server does not have any more has no name.
-        Some(ObjectKind::Filter) => Some("posts"),
-        kind => server_member(kind),
+        Some(ObjectKind::Filter) => &["posts"],
+        kind => server_members(kind),
     }
 }
 
@@ -91,6 +100,10 @@ mod tests {
         let member = Some(ObjectKind::ListMember);
         assert!(same(member, json!({"account": "1"}), json!({})));
         assert!(!same(member, json!({"post": "1"}), json!({})));
+        let follow = Some(ObjectKind::Follow);
+        let requested = json!({"reblogs": true, "account": "1", "requested": true});
+        assert!(same(follow, requested.clone(), json!({"reblogs": true})));
+        assert!(!same(follow, requested, json!({"reblogs": false})));
         assert!(!same(None, json!({"post": "1"}), json!({})));
         assert!(!same_value(bookmark, Some(&json!({})), None));
         assert!(same_value(bookmark, None, None));

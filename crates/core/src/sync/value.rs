@@ -26,6 +26,14 @@ pub enum ObjectValue {
     Draft(DraftValue),
     /// The account's own profile.
     Profile(ProfileValue),
+    /// A follow.
+    Follow(FollowValue),
+    /// A block.
+    Block(BlockValue),
+    /// A mute.
+    Mute(MuteValue),
+    /// A note on an account.
+    AccountNote(AccountNoteValue),
 }
 
 /// The value of a bookmark or favourite.
@@ -103,6 +111,59 @@ pub struct NoteValue {
     pub text: String,
 }
 
+/// The value of a follow. Missing members are as in a new follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowValue {
+    /// True if boosts are shown.
+    #[serde(default = "yes")]
+    pub reblogs: bool,
+    /// True if each post is notified.
+    #[serde(default)]
+    pub notify: bool,
+    /// True until the followed account accepts the follow. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<bool>,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockValue {
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a mute. Missing members are as in a new mute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MuteValue {
+    /// True if notifications by the account are muted, too.
+    #[serde(default = "yes")]
+    pub notifications: bool,
+    /// The time at which it ends, in Unix ms.
+    #[serde(default)]
+    pub expires_at: Option<i64>,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a note on an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountNoteValue {
+    /// The text: 1 to [`MAX_ACCOUNT_NOTE_CHARS`] characters.
+    pub text: String,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
 /// The reason why a value is not one of its key's kind.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
@@ -134,6 +195,11 @@ pub enum ValueError {
         /// The limit.
         reason: String,
     },
+    /// The note on an account is empty or too long.
+    #[error(
+        "the value of {0} is not valid: a note on an account has 1 to {MAX_ACCOUNT_NOTE_CHARS} characters, and no U+0000"
+    )]
+    AccountNoteLength(ObjectKey),
 }
 
 impl ObjectValue {
@@ -155,6 +221,10 @@ impl ObjectValue {
             ObjectKind::Note => serde_json::from_value(json).map(Self::Note),
             ObjectKind::Draft => serde_json::from_value(json).map(Self::Draft),
             ObjectKind::Profile => serde_json::from_value(json).map(Self::Profile),
+            ObjectKind::Follow => serde_json::from_value(json).map(Self::Follow),
+            ObjectKind::Block => serde_json::from_value(json).map(Self::Block),
+            ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
+            ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
         };
         let value = value.map_err(|source| ValueError::Malformed {
             key: key.clone(),
@@ -164,8 +234,11 @@ impl ObjectValue {
             Self::Marker(marker) if marker.place().is_none() => {
                 return Err(ValueError::Place(key.clone()));
             }
-            Self::Note(note) if !note.is_valid() => {
+            Self::Note(note) if !is_text(&note.text, MAX_NOTE_CHARS) => {
                 return Err(ValueError::NoteLength(key.clone()));
+            }
+            Self::AccountNote(note) if !is_text(&note.text, MAX_ACCOUNT_NOTE_CHARS) => {
+                return Err(ValueError::AccountNoteLength(key.clone()));
             }
             Self::Filter(filter) => filter.check(),
             Self::Draft(draft) => draft.check(),
@@ -190,6 +263,10 @@ impl ObjectValue {
             Self::Note(value) => serde_json::to_value(value),
             Self::Draft(value) => serde_json::to_value(value),
             Self::Profile(value) => serde_json::to_value(value),
+            Self::Follow(value) => serde_json::to_value(value),
+            Self::Block(value) => serde_json::to_value(value),
+            Self::Mute(value) => serde_json::to_value(value),
+            Self::AccountNote(value) => serde_json::to_value(value),
         };
         // Their keys are texts, so nothing can fail.
         json.unwrap_or_default()
@@ -247,17 +324,18 @@ impl FilterValue {
     }
 }
 
-impl NoteValue {
-    fn is_valid(&self) -> bool {
-        let length = self.text.chars().take(MAX_NOTE_CHARS + 1).count();
-        (1..=MAX_NOTE_CHARS).contains(&length) && !self.text.contains('\0')
-    }
+fn is_text(text: &str, max_chars: usize) -> bool {
+    let length = text.chars().take(max_chars + 1).count();
+    (1..=max_chars).contains(&length) && !text.contains('\0')
 }
 
 /// The largest length of a note, in Unicode scalar values.
 pub const MAX_NOTE_CHARS: usize = 10_000;
 /// The end of the times that every program can show.
 const MAX_TIME_MS: i64 = 1 << 47;
+
+/// The largest length of a note on an account, in Unicode scalar values, as in Mastodon.
+pub const MAX_ACCOUNT_NOTE_CHARS: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
@@ -283,6 +361,17 @@ mod tests {
         assert!(read("later:1", json!({})).is_err());
         let bookmark = read("bookmark:https://a.example/1", json!({})).expect("a bookmark");
         assert_eq!(bookmark.json(), json!({}));
+        let follow = read("follow:ann@local", json!({})).expect("a follow");
+        assert_eq!(follow.json(), json!({"reblogs": true, "notify": false}));
+        let mute = read("mute:ann@local", json!({"expires_at": 7})).expect("a mute");
+        assert_eq!(mute.json(), json!({"notifications": true, "expires_at": 7}));
+        assert!(read("mute:ann@local", json!({"expires_at": "7"})).is_err());
+        let block = read("block:ann@local", json!({"account": "1"})).expect("a block");
+        assert_eq!(block.json(), json!({"account": "1"}));
+        let note = |text: String| read("account-note:ann@local", json!({ "text": text }));
+        assert!(note("字".repeat(MAX_ACCOUNT_NOTE_CHARS)).is_ok());
+        assert!(note("a".repeat(MAX_ACCOUNT_NOTE_CHARS + 1)).is_err());
+        assert!(note("a\0".to_owned()).is_err());
     }
 
     #[test]

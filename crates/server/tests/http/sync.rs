@@ -205,6 +205,69 @@ async fn a_push_is_compared_and_a_cloned_device_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn relations_reach_devices_and_the_reverse() {
+    let (world, _) = people_world(|_| {}).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(2)]).await;
+    let ann = Person::new(&world, "ann").await;
+    let ben = Person::new(&world, "ben").await;
+    let author = ann.follow("drifter2@sim.example").await;
+    let path = format!("/api/v1/accounts/{author}/note");
+    let comment = |text: &str| json!({ "comment": text });
+    let noted = ann.post_json(&path, &comment("from school")).await;
+    assert_eq!(noted["note"], "from school");
+    let (refused, _) = ann
+        .send(Method::POST, &path, &comment(&"a".repeat(2_001)))
+        .await;
+    assert_eq!(refused, StatusCode::UNPROCESSABLE_ENTITY);
+    let all = news(&ann, "account", None).await;
+    let note = json!({"text": "from school", "account": author});
+    let follow = json!({"reblogs": true, "notify": false, "account": author});
+    let expected = json!([
+        {"key": "account-note:drifter2@sim.example", "usn": "2", "value": note},
+        {"key": "follow:drifter2@sim.example", "usn": "1", "value": follow},
+    ]);
+    assert_eq!(all["objects"], expected);
+
+    let changes = [
+        change("follow:ann@local", 0, &json!({})),
+        change(
+            "follow:drifter2@sim.example",
+            0,
+            &json!({"notify": true, "reblogs": false}),
+        ),
+        change("follow:drifter3@sim.example", 0, &json!({})),
+        change("block:nobody@local", 0, &json!({})),
+    ];
+    let pushed = ben.post_json(PUSH, &push_of(1, "", &changes)).await;
+    let results = pushed["results"].as_array().unwrap();
+    let statuses: Vec<&Value> = results.iter().map(|result| &result["status"]).collect();
+    assert_eq!(statuses, ["done", "done", "refused", "refused"]);
+    assert_eq!(results[2]["reason"], results[3]["reason"]);
+    let path = format!("/api/v1/accounts/relationships?id[]={author}");
+    let relationships = ben.page(&path).await;
+    let relationship = &relationships[0];
+    let member = |name: &str| relationship[name].as_bool();
+    assert_eq!(
+        ["following", "notifying", "showing_reblogs"].map(member),
+        [Some(true), Some(true), Some(false)]
+    );
+    assert_eq!(relationship["note"], "");
+    let notified = ann.page("/api/v1/notifications").await;
+    assert_eq!(notified[0]["type"], "follow");
+    // Who follows Ann is not in her library.
+    let nothing = news(&ann, "account", Some(&all["cursor"])).await;
+    assert_eq!(nothing, Value::Null);
+    let ended = [change("follow:ann@local", 1, &Value::Null)];
+    let mut other = push_of(1, "", &ended);
+    other["device"] = json!("f".repeat(32));
+    let answer = ben.post_json(PUSH, &other).await;
+    assert_eq!(answer["results"][0]["status"], "done");
+    assert_eq!(ann.page("/api/v1/notifications").await, Vec::<Value>::new());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_post_is_refused_as_one_that_does_not_exist() {
     let (world, _) = people_world(|_| {}).await;
     let mut feed = world.feed("feed").await;

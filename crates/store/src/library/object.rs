@@ -149,9 +149,9 @@ impl AccountLibrary {
         Ok(AccountLibrary { account, library })
     }
 
-    /// Adds objects with these keys, of which none exists, and gives them consecutive IDs in the
-    /// order of the keys; returns the first. Keys of removed objects name these again. Locks the
-    /// clock.
+    /// Adds objects with these keys, and gives them consecutive IDs in the order of the keys; returns
+    /// the first. Keys of removed objects name these again. An object that exists is changed, and has
+    /// a new ID. Locks the clock.
     pub(crate) fn add(
         &mut self,
         tx: &mut Tx<'_>,

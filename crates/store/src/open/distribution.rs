@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 67] = [
+pub const PLACEMENTS: [(&str, Placement); 68] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -69,6 +69,7 @@ pub const PLACEMENTS: [(&str, Placement); 67] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("account_note", Coordinator),
     ("notification", Coordinator),
     ("home_source", Coordinator),
     ("library_object", Coordinator),

@@ -7,7 +7,11 @@ use driftline_core::{
 };
 use driftline_db::Tx;
 
-use super::{filter_change, push::Resolved};
+use super::{
+    filter_change,
+    push::Resolved,
+    relations::{self, ChangeContext},
+};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
@@ -16,7 +20,7 @@ use crate::{
 };
 
 /// The outcome of a change: the reason if it is refused.
-type Applied = Result<(), String>;
+pub(super) type Applied = Result<(), String>;
 
 /// Gives an object another value, or adds it if `living` is `None`.
 pub(super) fn put(
@@ -28,6 +32,11 @@ pub(super) fn put(
     resolved: &Resolved,
     now_ms: i64,
 ) -> Result<Applied, StoreError> {
+    let context = ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    };
     match value {
         ObjectValue::Post(_) => add_mark(tx, account, key, resolved, now_ms),
         ObjectValue::List(value) => {
@@ -54,6 +63,12 @@ pub(super) fn put(
             Ok(done.map_err(|refused| refused.to_string()))
         }
         ObjectValue::Profile(value) => set_profile(tx, account, value, now_ms),
+        ObjectValue::Follow(value) => relations::follow(tx, &context, key, living, &value),
+        ObjectValue::Block(_) => relations::block(tx, &context, key, living),
+        ObjectValue::Mute(value) => relations::mute(tx, &context, key, living, &value),
+        ObjectValue::AccountNote(value) => {
+            relations::set_note(tx, &context, key, living, &value.text)
+        }
     }
 }
 
@@ -62,6 +77,8 @@ pub(super) fn delete(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     object: &KnownObject,
+    resolved: &Resolved,
+    now_ms: i64,
 ) -> Result<Applied, StoreError> {
     match object.key.kind() {
         Some(ObjectKind::Bookmark) => {
@@ -81,6 +98,19 @@ pub(super) fn delete(
             filter::remove(tx, account, from_sql(object.id)?)?;
         }
         Some(ObjectKind::Draft) => draft::remove(tx, account, object.id)?,
+        Some(
+            kind @ (ObjectKind::Follow
+            | ObjectKind::Block
+            | ObjectKind::Mute
+            | ObjectKind::AccountNote),
+        ) => {
+            let context = ChangeContext {
+                account,
+                resolved,
+                now_ms,
+            };
+            return relations::delete(tx, &context, kind, object);
+        }
         Some(ObjectKind::Marker | ObjectKind::Profile) | None => {
             return Ok(Err("devices do not delete such objects".to_owned()));
         }

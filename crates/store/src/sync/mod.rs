@@ -11,6 +11,7 @@ pub mod device;
 mod filter_change;
 mod library_digest;
 mod push;
+mod relations;
 mod source_chunk;
 mod source_reading;
 mod start;

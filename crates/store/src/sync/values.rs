@@ -3,10 +3,11 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    social::{ListSettings, MarkedTimeline},
+    social::{ListSettings, MarkedTimeline, Relation},
     sync::{
-        FilterValue, KeywordValue, ListValue, MarkerValue, MemberValue, NoteValue, ObjectKey,
-        ObjectKind, ObjectValue, PostValue, ProfileValue,
+        AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
+        MarkerValue, MemberValue, MuteValue, NoteValue, ObjectKey, ObjectKind, ObjectValue,
+        PostValue, ProfileValue,
     },
 };
 use driftline_db::Tx;
@@ -17,11 +18,12 @@ use crate::{
     library::object::{self, KnownObject},
     posts::timeline::{self, PostKey},
     social::{
-        draft,
+        account_note, draft,
         filter::{self, Filter},
         list, list_member, local_account,
         marked_post::{self, MarkedPost},
-        marker, note, object_keys, profile,
+        marker, mute, note, object_keys, profile,
+        relation::{self, RelationRow},
     },
     viewer::Viewer,
 };
@@ -72,6 +74,7 @@ pub(super) fn load(
 fn table_kind(key: &ObjectKey) -> Option<ObjectKind> {
     match key.kind()? {
         ObjectKind::Favourite => Some(ObjectKind::Bookmark),
+        ObjectKind::Block => Some(ObjectKind::Follow),
         kind => Some(kind),
     }
 }
@@ -123,6 +126,34 @@ fn load_kind(
             filters.retain(|filter| keys.contains_key(&sql(filter.id)));
             filter_values(tx, account, filters)?
         }
+        ObjectKind::Follow | ObjectKind::Block => {
+            let rows = relation::by_objects(tx, account, &ids)?.into_iter();
+            rows.filter_map(|row| Some((sql(row.object_id?), relation_value(&row))))
+                .collect()
+        }
+        ObjectKind::Mute => {
+            let mutes = mute::by_ids(tx, account, &ids)?.into_iter();
+            let values = mutes.map(|mute| {
+                let value = MuteValue {
+                    notifications: mute.notifications,
+                    expires_at: mute.until_ms,
+                    account: Some(mute.other.to_string()),
+                };
+                (sql(mute.id), ObjectValue::Mute(value))
+            });
+            values.collect()
+        }
+        ObjectKind::AccountNote => {
+            let notes = account_note::by_ids(tx, account, &ids)?.into_iter();
+            let values = notes.map(|note| {
+                let value = AccountNoteValue {
+                    text: note.text,
+                    account: Some(note.other.to_string()),
+                };
+                (note.id, ObjectValue::AccountNote(value))
+            });
+            values.collect()
+        }
         ObjectKind::Note => {
             let names: Vec<&str> = keys.values().map(|key| key.name()).collect();
             let mut texts = note::by_keys(tx, account, &names)?;
@@ -164,6 +195,21 @@ fn mark_values(
         (sql(mark.id), ObjectValue::Post(PostValue { post }))
     });
     Ok(values.collect())
+}
+
+/// The value of the object of an outgoing relation.
+fn relation_value(row: &RelationRow) -> ObjectValue {
+    let account = Some(row.other.to_string());
+    let is_requested = row.pair.outgoing == Relation::RequestingFollow;
+    match row.pair.outgoing {
+        Relation::Blocking => ObjectValue::Block(BlockValue { account }),
+        _ => ObjectValue::Follow(FollowValue {
+            reblogs: row.show_boosts,
+            notify: row.notified.is_some(),
+            requested: is_requested.then_some(true),
+            account,
+        }),
+    }
 }
 
 fn list_value(settings: ListSettings) -> ObjectValue {

@@ -7,6 +7,8 @@ mod histories;
 mod keys;
 mod kinds;
 mod pushes;
+mod relation_pushes;
+mod relations;
 mod removals;
 mod tombstones;
 mod writers;
@@ -174,7 +176,8 @@ fn push_resolved(
     changes: Vec<PushChange>,
     resolved: Resolved,
 ) -> Pushed {
-    write(store, local_account::root(account), move |tx| {
+    write(store, resolved.root(account), move |tx| {
+        resolved.lock(tx, account)?;
         sync::push(tx, account, &changes, &resolved, START_MS)
     })
 }

@@ -8,19 +8,36 @@ use driftline_store::{
     timeline::PostKey,
 };
 
-use crate::mastodon::accounts::find::named;
+use crate::{
+    mastodon::accounts::find::{named, related},
+    transport::Address,
+};
 
 /// Finds the posts and accounts that changes name, as far as the viewer may see them.
 pub(super) fn resolve(
     tx: &mut Tx<'_>,
     changes: &[PushChange],
     viewer: Viewer,
-    domain: &str,
+    address: &Address,
 ) -> Result<Resolved, StoreError> {
+    let domain = address.domain();
     let mut resolved = Resolved::default();
     let mut new_filter_posts = 0;
-    for change in changes.iter().filter(|change| change.value.is_some()) {
+    for change in changes {
         match change.key.kind() {
+            // A relation to an account of this server ends only while both are locked.
+            Some(
+                ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
+            ) => {
+                let acct = change.key.name();
+                let Some(id) = account(tx, acct, domain)? else {
+                    continue;
+                };
+                if let Some(other) = related(tx, id, viewer, address)? {
+                    resolved.related.insert(acct.to_owned(), other);
+                }
+            }
+            _ if change.value.is_none() => {}
             Some(ObjectKind::Bookmark | ObjectKind::Favourite) => {
                 let name = change.key.name();
                 if let Some(post) = post(tx, name, viewer)? {

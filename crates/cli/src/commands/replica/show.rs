@@ -12,7 +12,8 @@ use crate::{error::CliError, output, shown::plain};
 /// Shows the objects of the replica, by their keys. An asterisk marks those with changes that were not sent yet.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter, note, draft or profile.
+    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter, note, draft, profile, follow, block,
+    /// mute or account-note.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 }

@@ -42,7 +42,7 @@ fn an_account_goes_in_chunks_with_all_that_is_its_own(store: &Store) {
     write(store, Root::none(), move |tx| {
         for number in 0..many {
             tx.execute_later(
-                "insert into relation values ($1, $2, 'following', $3, 'none', 0, true, null)",
+                "insert into relation values ($1, $2, 'following', $3, 'none', 0, true, null, null)",
                 &[&raw, &(5_000_000_000_000_000_000 + number), &number],
             )?;
         }

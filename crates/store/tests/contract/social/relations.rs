@@ -76,7 +76,7 @@ fn force(store: &Store, first: LocalAccountId, second: LocalAccountId, to: Relat
         for (account, other, pair) in [(a, b, to), (b, a, turned(to))] {
             if pair != RelationPair::default() {
                 tx.execute(
-                    "insert into relation values ($1, $2, $3, 1, $4, 1, true, null)",
+                    "insert into relation values ($1, $2, $3, 1, $4, 1, true, null, null)",
                     &[
                         &account,
                         &other,

@@ -2,8 +2,11 @@
 
 use driftline_core::sync::Usn;
 use driftline_store::{
-    LocalAccountId, Store,
-    social::{account_removal, local_account},
+    AccountId, LocalAccountId, Store,
+    social::{
+        account_note, account_removal, local_account, mute,
+        relation::{self, FollowOptions},
+    },
     sync::{self, device},
 };
 use serde_json::json;
@@ -24,6 +27,9 @@ fn counts(store: &Store) -> Vec<(&'static str, i64)> {
         "library_object",
         "note",
         "draft",
+        "account_note",
+        "mute",
+        "relation",
         "sync_device",
     ];
     read(store, move |tx| {
@@ -46,6 +52,11 @@ fn sync_something(store: &Store, account: LocalAccountId) {
     set_note(store, account, 2, "text");
     remove_note(store, account, 1);
     write(store, local_account::root(account), move |tx| {
+        let other = AccountId::new((1 << 62) + 5);
+        let followed = relation::follow(tx, account, other, FollowOptions::default(), START_MS)?;
+        followed.expect("a follow");
+        mute::set(tx, account, other, true, None, START_MS)?;
+        account_note::set(tx, account, other, "text", START_MS)?.expect("a note");
         let device = "000000000000000000000000000000aa";
         device::record(tx, account, device, Usn::new(1), "hash", "answer", START_MS)?;
         sync::require_full(tx, account)
