@@ -5,10 +5,10 @@ use super::ObjectKind;
 /// True if two versions of an object of `kind` are the same; `None` is a deleted object. Members that only the server
 /// gives are not compared.
 pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&Value>) -> bool {
-    let ignored = server_member(kind);
+    let ignored = server_members(kind);
     match (one, other) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            let is_compared = |name: &str| Some(name) != ignored;
+            let is_compared = |name: &str| !ignored.contains(&name);
             let members = |map: &serde_json::Map<String, Value>| {
                 map.keys().filter(|name| is_compared(name)).count()
             };
@@ -22,22 +22,36 @@ pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&
 
 /// The value without the members that only the server gives, as a device sends it.
 pub(super) fn without_server_members(kind: Option<ObjectKind>, mut value: Value) -> Value {
-    if let (Some(name), Value::Object(members)) = (server_member(kind), &mut value) {
-        members.remove(name);
+    if let Value::Object(members) = &mut value {
+        for name in server_members(kind) {
+            members.remove(*name);
+        }
     }
     value
 }
 
-/// The member of a kind's values that only the server gives.
-fn server_member(kind: Option<ObjectKind>) -> Option<&'static str> {
-    match kind? {
-        ObjectKind::Bookmark | ObjectKind::Favourite => Some("post"),
-        ObjectKind::ListMember => Some("account"),
+/// The value without the copy of a post. The copy is kept only where later versions of the object replace it.
+pub(super) fn without_copy(kind: Option<ObjectKind>, mut value: Value) -> Value {
+    if let (Some(ObjectKind::Bookmark), Value::Object(members)) = (kind, &mut value) {
+        members.remove(COPY);
+    }
+    value
+}
+
+/// The members of a kind's values that only the server gives.
+fn server_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
+    match kind {
+        Some(ObjectKind::Bookmark) => &["post", "added", COPY],
+        Some(ObjectKind::Favourite) => &["post"],
+        Some(ObjectKind::ListMember) => &["account"],
         // The names of a filter's posts depend on what the account may see.
-        ObjectKind::Filter => Some("posts"),
-        ObjectKind::List | ObjectKind::Marker | ObjectKind::Note => None,
+        Some(ObjectKind::Filter) => &["posts"],
+        Some(ObjectKind::List | ObjectKind::Marker | ObjectKind::Note) | None => &[],
     }
 }
+
+/// The member of a bookmark's value that has the copy of its post.
+const COPY: &str = "status";
 
 #[cfg(test)]
 mod tests {
@@ -54,6 +68,14 @@ mod tests {
         assert!(!same(bookmark, json!({"tag": 1}), json!({"post": "1"})));
         assert!(!same(bookmark, json!({"post": "1"}), json!({"tag": 1})));
         assert!(!same(bookmark, json!({"tag": 2}), json!({"tag": 1})));
+        let copy = json!({"post": "1", "added": "7", "status": {"content": "a"}});
+        assert!(same(bookmark, json!({}), copy.clone()));
+        assert!(same(bookmark, copy.clone(), json!({"status": {}})));
+        assert!(!same(Some(ObjectKind::Favourite), json!({}), copy.clone()));
+        assert_eq!(without_server_members(bookmark, copy.clone()), json!({}));
+        let bare = json!({"post": "1", "added": "7"});
+        assert_eq!(without_copy(bookmark, copy.clone()), bare);
+        assert_eq!(without_copy(None, copy.clone()), copy);
         let member = Some(ObjectKind::ListMember);
         assert!(same(member, json!({"account": "1"}), json!({})));
         assert!(!same(member, json!({"post": "1"}), json!({})));

@@ -14,6 +14,7 @@ pub mod account_source;
 pub mod app;
 pub mod authorization_code;
 pub mod bell;
+pub mod bookmark_copy;
 pub mod filter;
 mod filter_rows;
 pub mod home_source;
