@@ -60,9 +60,10 @@ pub fn page(
 ) -> Result<Vec<BookmarkKey>, StoreError> {
     let account = above.map_or(i64::MIN, |above| sql(above.account));
     let id = above.map_or(i64::MIN, |above| sql(above.id));
+    // With `mark = 'bookmark'`, SQLite would sort the rest of an account's bookmarks for each page. No mark is below.
     Ok(tx.query(
         "select account_id, id from marked_post
-         where (account_id, mark, id) > ($1, 'bookmark', $2) and mark = 'bookmark'
+         where (account_id, mark, id) > ($1, 'bookmark', $2) and mark <= 'bookmark'
          order by account_id, mark, id limit $3",
         &[&account, &id, &limit],
         key,
