@@ -892,9 +892,12 @@ create table marked_post (
     mark text {collate_c} not null,
     id {i64} not null,
     instance_id {i64} not null,
+    -- Of a bookmark: the version of the post that the account was shown when the bookmark last took a USN; null if none.
+    shown text {collate_c},
     primary key (account_id, post_id, mark)
 ) {clustered};
 create unique index marked_post_page on marked_post (account_id, mark, id);
+create index marked_post_copy on marked_post (post_id) where mark = 'bookmark';
 
 create table list (
     account_id {i64} not null,

@@ -225,6 +225,8 @@ async fn a_replica_reads_a_source_without_its_server() {
     let words = scene.data_dir.run(&words).stdout;
     assert!(words.contains("\n* "), "{words}");
     assert!(words.ends_with("note: to read\n"), "{words}");
+    // A bookmark would keep its post for a moment longer than the source.
+    scene.replica("one", &["bookmark", uri, "--remove"]);
 
     // A post that its author deletes goes with the next sync.
     scene.start();

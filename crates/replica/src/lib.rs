@@ -36,7 +36,7 @@ pub use backoff::{Backoff, Random, jittered};
 pub use client::{Client, Retries};
 pub use conflict_row::ConflictRow;
 pub use error::ReplicaError;
-pub use object_row::{KindCount, ReplicaObject};
+pub use object_row::{KindCount, PostCopy, ReplicaObject};
 pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
 pub use server_url::ServerUrl;
 pub use subscription_row::Subscription;

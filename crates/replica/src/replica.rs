@@ -188,9 +188,11 @@ impl Replica {
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn objects(&self, kind: Option<&str>) -> Result<Vec<ReplicaObject>, ReplicaError> {
         let kind = kind.map(str::to_owned);
+        let origin = self.url().origin();
         self.read(move |tx| {
             let objects = object_row::list(tx, kind.as_deref())?.into_iter();
-            Ok(objects.filter_map(ReplicaObject::from_local).collect())
+            let objects = objects.filter_map(|object| ReplicaObject::from_local(object, &origin));
+            Ok(objects.collect())
         })
         .await
     }
@@ -200,9 +202,12 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn object(&self, key: &ObjectKey) -> Result<Option<ReplicaObject>, ReplicaError> {
-        let key = key.clone();
-        self.read(move |tx| Ok(object_row::get(tx, &key)?.and_then(ReplicaObject::from_local)))
-            .await
+        let (key, origin) = (key.clone(), self.url().origin());
+        self.read(move |tx| {
+            let object = object_row::get(tx, &key)?;
+            Ok(object.and_then(|object| ReplicaObject::from_local(object, &origin)))
+        })
+        .await
     }
 
     /// Gives an object another value; `None` deletes it. The next sync sends the change.

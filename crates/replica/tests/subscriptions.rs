@@ -377,3 +377,55 @@ async fn posts_are_read_once_with_their_marks_and_found() {
         );
     }
 }
+
+#[tokio::test]
+async fn bookmarked_posts_are_found_without_their_source() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts(1..=2))]).await;
+    let bookmark = |name: &str, usn: u64, value: Value| {
+        let key = format!("bookmark:{}", uri(name));
+        json!({"key": key, "usn": usn.to_string(), "value": value})
+    };
+    let copy = |name: &str| {
+        let status = post(name, 50)["value"]["status"].clone();
+        json!({"post": "50", "added": "51", "status": status})
+    };
+    let bookmarks = [
+        bookmark("p1", 11, copy("p1")),
+        bookmark("elsewhere", 12, copy("elsewhere")),
+        bookmark("hidden", 13, json!({"added": "52"})),
+    ];
+    server.then_news(json!([part(
+        "account", "changes", "c13", false, &bookmarks
+    )]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let all_posts = || matching("from:ann@a.example");
+    assert_eq!(names(&device, all()).await, ["p2", "p1"]);
+    assert_eq!(names(&device, all_posts()).await, ["p2", "p1", "elsewhere"]);
+    assert_eq!(names(&device, matching("elsewhere")).await, ["elsewhere"]);
+    let two = TimelineQuery {
+        limit: 2,
+        ..all_posts()
+    };
+    assert_eq!(names(&device, two).await, ["p2", "p1"]);
+    let found = timeline(&device, matching("elsewhere")).await.unwrap();
+    let found = (found[0].bookmarked, found[0].source.as_str());
+    assert_eq!(found, (true, ""));
+    let replica = device.open().await;
+    let objects = replica.objects(Some("bookmark")).await.unwrap();
+    replica.close().await;
+    let texts: Vec<Option<&str>> = objects
+        .iter()
+        .map(|object| Some(object.copy.as_ref()?.text.as_str()))
+        .collect();
+    assert_eq!(texts, [Some("elsewhere"), None, Some("p1")]);
+
+    // The account may not see it any more.
+    let lost = [bookmark("elsewhere", 14, json!({"added": "51"}))];
+    server.then_news(json!([part("account", "changes", "c14", false, &lost)]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    assert_eq!(names(&device, all_posts()).await, ["p2", "p1"]);
+    assert_eq!(device.objects().await.len(), 3);
+}

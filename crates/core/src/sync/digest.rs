@@ -122,7 +122,7 @@ mod tests {
         };
         let text = json!({"text": "x"});
         let both = digest(&[(&note, 1, text.clone()), (&bookmark, 2, json!({}))]);
-        let sent = json!({"post": "7"});
+        let sent = json!({"post": "7", "status": {"content": "a"}});
         let reversed = digest(&[(&bookmark, 2, sent), (&note, 1, text.clone())]);
         assert_eq!(both, reversed);
         assert_eq!(both.count(), 2);

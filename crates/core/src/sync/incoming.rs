@@ -71,6 +71,9 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
         Some(ObjectKind::Marker) => merge_marker(local, theirs),
         kind if is_in_set(kind) => match (mine, &theirs.value) {
             (Some(_), None) => theirs.keep(local),
+            (None, Some(value)) if is_same_addition(local.base_value(), value) => {
+                theirs.keep(local)
+            }
             (None, Some(_)) => theirs.take(local, ConflictReason::Merged),
             _ => theirs.win(local),
         },
@@ -101,6 +104,13 @@ pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
         )
         | None => false,
     }
+}
+
+/// True if only what the server adds to a member of a set is newer than the base, such as the copy of a post: then the device
+/// has seen the addition.
+fn is_same_addition(base: Option<&Value>, theirs: &Value) -> bool {
+    let added = base.and_then(|base| base.get("added"));
+    added.is_some() && added == theirs.get("added")
 }
 
 /// The larger place stays.

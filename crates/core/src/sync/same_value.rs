@@ -52,10 +52,19 @@ fn without(names: &[&str], mut value: Value) -> Value {
     value
 }
 
+/// The value without the copy of a post. The copy is kept only where later versions of the object replace it.
+pub(super) fn without_copy(kind: Option<ObjectKind>, mut value: Value) -> Value {
+    if let (Some(ObjectKind::Bookmark), Value::Object(members)) = (kind, &mut value) {
+        members.remove(COPY);
+    }
+    value
+}
+
 /// The members of a kind's values that only the server gives.
 fn server_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
     match kind {
-        Some(ObjectKind::Bookmark | ObjectKind::Favourite) => &["post"],
+        Some(ObjectKind::Bookmark) => &["post", "added", COPY],
+        Some(ObjectKind::Favourite) => &["post"],
         Some(
             ObjectKind::ListMember | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
         ) => &["account"],
@@ -82,6 +91,9 @@ fn unversioned_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
     }
 }
 
+/// The member of a bookmark's value that has the copy of its post.
+const COPY: &str = "status";
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -97,6 +109,14 @@ mod tests {
         assert!(!same(bookmark, json!({"tag": 1}), json!({"post": "1"})));
         assert!(!same(bookmark, json!({"post": "1"}), json!({"tag": 1})));
         assert!(!same(bookmark, json!({"tag": 2}), json!({"tag": 1})));
+        let copy = json!({"post": "1", "added": "7", "status": {"content": "a"}});
+        assert!(same(bookmark, json!({}), copy.clone()));
+        assert!(same(bookmark, copy.clone(), json!({"status": {}})));
+        assert!(!same(Some(ObjectKind::Favourite), json!({}), copy.clone()));
+        assert_eq!(without_server_members(bookmark, copy.clone()), json!({}));
+        let bare = json!({"post": "1", "added": "7"});
+        assert_eq!(without_copy(bookmark, copy.clone()), bare);
+        assert_eq!(without_copy(None, copy.clone()), copy);
         let member = Some(ObjectKind::ListMember);
         assert!(same(member, json!({"account": "1"}), json!({})));
         assert!(!same(member, json!({"post": "1"}), json!({})));

@@ -180,7 +180,12 @@ impl AccountLibrary {
 
     /// Gives the next USN to a changed object.
     pub(crate) fn change(&mut self, tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
-        self.write(tx, &[id], false)
+        self.change_all(tx, &[id])
+    }
+
+    /// Gives the next USNs to changed objects, in their order. There must be one at least.
+    pub(crate) fn change_all(&mut self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<(), DbError> {
+        self.write(tx, ids, false)
     }
 
     /// Gives the next USNs to removed objects, in their order. There must be one at least.

@@ -15,6 +15,7 @@ pub mod account_source;
 pub mod app;
 pub mod authorization_code;
 pub mod bell;
+pub mod bookmark_copy;
 pub mod copy_relations;
 pub(crate) mod draft;
 pub mod filter;

@@ -6,6 +6,7 @@
 
 mod apply;
 mod chunk;
+mod current_objects;
 mod cursor;
 pub mod device;
 mod filter_change;
@@ -17,7 +18,8 @@ mod source_reading;
 mod start;
 mod values;
 
-pub use chunk::{Chunk, StoredObject, chunk};
+pub use chunk::{Chunk, StoredObject, chunk, chunk_with_copies};
+pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
 pub use library_digest::{library_digest, store_digests};
@@ -27,3 +29,4 @@ pub use source_chunk::{
     source_newest, source_update_count,
 };
 pub use start::{Start, require_full, source_start, start};
+pub use values::CopyWriter;

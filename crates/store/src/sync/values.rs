@@ -11,12 +11,13 @@ use driftline_core::{
     },
 };
 use driftline_db::Tx;
+use serde_json::Value;
 
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, sql},
+    id_types::{LocalAccountId, LocalId, sql},
     library::object::{self, KnownObject},
-    posts::timeline::{self, PostKey},
+    posts::timeline::{self, PostKey, TimelinePost},
     social::{
         account_note, draft,
         filter::{self, Filter},
@@ -27,6 +28,10 @@ use crate::{
     },
     viewer::Viewer,
 };
+
+/// Writes the posts of bookmarks as devices get them, by [`TimelinePost::id`]. Posts may be missing.
+pub type CopyWriter<'a> =
+    &'a dyn Fn(&mut Tx<'_>, &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError>;
 
 /// The object with a key, of which the account has a value unless it was removed. `None` if the
 /// account never had it.
@@ -40,17 +45,18 @@ pub(super) fn find(
     };
     let value = match object.is_removed {
         true => None,
-        false => load(tx, account, std::slice::from_ref(&object))?.remove(key),
+        false => load(tx, account, std::slice::from_ref(&object), None)?.remove(key),
     };
     Ok(Some((object, value)))
 }
 
 /// The values of objects, by their keys, with one query for each kind. Objects that were removed
-/// have none.
+/// have none. Bookmarks have copies of their posts if there is a writer.
 pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
+    copies: Option<CopyWriter<'_>>,
 ) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
     let mut kinds: HashMap<ObjectKind, HashMap<i64, &ObjectKey>> = HashMap::new();
     for object in objects.iter().filter(|object| !object.is_removed) {
@@ -61,7 +67,7 @@ pub(super) fn load(
     }
     let mut values = HashMap::with_capacity(objects.len());
     for (kind, keys) in kinds {
-        for (id, value) in load_kind(tx, account, kind, &keys)? {
+        for (id, value) in load_kind(tx, account, kind, &keys, copies)? {
             if let Some(key) = keys.get(&id) {
                 values.insert((*key).clone(), value);
             }
@@ -85,12 +91,13 @@ fn load_kind(
     account: LocalAccountId,
     kind: ObjectKind,
     keys: &HashMap<i64, &ObjectKey>,
+    copies: Option<CopyWriter<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let ids: Vec<i64> = keys.keys().copied().collect();
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
             let marks = marked_post::by_ids(tx, account, &ids)?;
-            mark_values(tx, account, &marks)?
+            mark_values(tx, account, &marks, keys, copies)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -182,17 +189,39 @@ fn load_kind(
     })
 }
 
-/// The values of marks: each post has the ID at which the account sees it.
+/// The values of marks: each post has the ID at which the account sees it. Bookmarks have their own
+/// IDs, and what the writer makes of their posts.
 fn mark_values(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     marks: &[MarkedPost],
+    keys: &HashMap<i64, &ObjectKey>,
+    copies: Option<CopyWriter<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
     let seen = timeline::by_post_ids(tx, &posts, Viewer::Account(account))?;
+    let is_bookmark = |mark: &MarkedPost| {
+        let key = keys.get(&sql(mark.id));
+        key.is_some_and(|key| key.kind() == Some(ObjectKind::Bookmark))
+    };
+    let shown = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
+    let mut statuses = HashMap::new();
+    if let Some(write) = copies {
+        let posts: Vec<TimelinePost> = marks.iter().filter_map(shown).cloned().collect();
+        if !posts.is_empty() {
+            statuses = write(tx, &posts)?;
+        }
+    }
     let values = marks.iter().map(|mark| {
         let post = seen.get(&mark.key.post).map(|post| post.id.to_string());
-        (sql(mark.id), ObjectValue::Post(PostValue { post }))
+        let added = is_bookmark(mark).then(|| mark.id.to_string());
+        let status = shown(mark).and_then(|post| statuses.get(&post.id).cloned());
+        let value = PostValue {
+            post,
+            added,
+            status,
+        };
+        (sql(mark.id), ObjectValue::Post(value))
     });
     Ok(values.collect())
 }

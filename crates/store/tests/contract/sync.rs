@@ -1,6 +1,7 @@
 //! Libraries of accounts, as devices sync them.
 
 mod chunks;
+mod copies;
 mod devices;
 mod digests;
 mod histories;

@@ -1,5 +1,6 @@
 //! The synchronization of accounts' libraries with devices: `docs/sync-protocol.md`.
 
+mod bookmark_copy;
 mod cursor_seal;
 mod digest;
 mod events;

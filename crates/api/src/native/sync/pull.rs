@@ -6,13 +6,14 @@ use driftline_store::{
     LocalAccountId, StoreError, Tx,
     change_feed::{self, FeedSource},
     nonce,
-    sync::{Chunk, Cursor, CursorError, chunk},
+    sync::{Chunk, Cursor, CursorError, chunk_with_copies},
+    timeline::TimelinePost,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ACCOUNT,
+    ACCOUNT, bookmark_copy,
     cursor_seal::CursorSeal,
     names,
     source_library::{self, SourceNews, SourceReader},
@@ -196,10 +197,13 @@ impl Answer {
                     )));
                     continue;
                 };
-                let part = chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?;
+                let write =
+                    |tx: &mut Tx<'_>, posts: &[TimelinePost]| bookmark_copy::write(tx, posts, view);
+                let (cursor, Limits { entries, bytes }) = (cursor.as_ref(), limits);
+                let part = chunk_with_copies(tx, account, cursor, entries, bytes, &write)?;
                 if let Some(part) = part {
                     let is_first = part.state == LibraryState::Full
-                        && cursor.as_ref().is_none_or(|cursor| cursor.below.is_none());
+                        && cursor.is_none_or(|cursor| cursor.below.is_none());
                     let news = of_chunk(library, part, is_first);
                     limits.spend(&news);
                     found.push(Found::News(news));

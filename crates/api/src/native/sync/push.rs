@@ -15,9 +15,10 @@ use driftline_store::{
 };
 use ring::digest::{SHA256, digest};
 
-use super::{names, resolved::resolve};
+use super::{bookmark_copy, names, resolved::resolve};
 use crate::{
     auth::{LoggedIn, needs},
+    mastodon::view::View,
     transport::{ApiError, ApiResult, Problem},
 };
 
@@ -92,7 +93,25 @@ pub(super) async fn push(
         Ok::<_, StoreError>(Some(answer))
     });
     let answer = answer.await?.ok_or(ApiError::Conflict("device"))?;
+    let answer = with_copies(&caller, answer).await?;
     Ok(([(CONTENT_TYPE, "application/json")], answer).into_response())
+}
+
+/// The answer with the posts of the bookmarks in it. They are not part of what the store keeps of it.
+async fn with_copies(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult<String> {
+    let Ok(answer) = serde_json::from_str::<PushAnswer>(&stored) else {
+        return Ok(stored);
+    };
+    if bookmark_copy::keys(&answer).is_empty() {
+        return Ok(stored);
+    }
+    let view = View::without_overlays(caller);
+    let read = caller.read(move |tx, account| {
+        let mut answer = answer.clone();
+        bookmark_copy::add(tx, account, &view, &mut answer)?;
+        Ok(answer)
+    });
+    Ok(serde_json::to_string(&read.await?).unwrap_or(stored))
 }
 
 fn check(request: &PushRequest) -> Result<(), ApiError> {

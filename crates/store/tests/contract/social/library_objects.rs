@@ -340,7 +340,8 @@ fn an_account_goes_with_what_it_kept(store: &Store) {
     write(store, Root::none(), move |tx| {
         for number in 0..many {
             tx.execute_later(
-                "insert into marked_post values ($1, $2, 'favourite', $2, 1)",
+                "insert into marked_post (account_id, post_id, mark, id, instance_id)
+                 values ($1, $2, 'favourite', $2, 1)",
                 &[&raw, &(1_000 + number)],
             )?;
         }

@@ -229,7 +229,7 @@ fn a_requested_follow_is_an_object_that_the_other_account_changes(store: &Store)
             locked: true,
             ..Profile::default()
         };
-        profile::set(tx, bob, &locked)
+        profile::set(tx, bob, &Nickname::default(), &locked, START_MS)
     })
     .expect("a profile");
     follow(store, ann, bobs, FollowOptions::default());
