@@ -8,9 +8,10 @@ use reqwest::{
     header::{CONTENT_TYPE, RETRY_AFTER},
 };
 use serde::{Deserialize, de::DeserializeOwned};
+use url::form_urlencoded::Serializer;
 
 use crate::{
-    ReplicaError,
+    NewsStream, ReplicaError,
     backoff::{Backoff, Random},
     server_url::ServerUrl,
     token::Token,
@@ -84,6 +85,33 @@ impl Client {
     /// The server.
     pub fn server(&self) -> &ServerUrl {
         &self.server
+    }
+
+    /// Opens a stream that tells of changes of the account's library and of these sources' libraries, the first time at once.
+    /// At most 200 of them are named. The request is sent once.
+    ///
+    /// # Errors
+    /// [`ReplicaError`] if the server does not answer or refuses, as it does if the account may not read one of the libraries.
+    pub async fn news<'a>(
+        &self,
+        libraries: impl IntoIterator<Item = &'a str>,
+    ) -> Result<NewsStream, ReplicaError> {
+        let named = libraries.into_iter().take(MAX_NAMED);
+        let query = {
+            let mut pairs = Serializer::new(String::new());
+            pairs.extend_pairs(named.map(|library| ("library", library)));
+            pairs.finish()
+        };
+        let url = format!("{}{EVENTS}?{query}", self.server);
+        let request = self.http.get(url).bearer_auth(self.token.expose());
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK => Ok(NewsStream::new(response)),
+            status => Err(self.refusal(status, &[], retry_after_s(&response))),
+        }
     }
 
     /// The token.
@@ -180,10 +208,7 @@ impl Client {
             None => self.http.get(url),
         };
         let request = request.bearer_auth(self.token.expose());
-        let unreachable = |error: reqwest::Error| ReplicaError::Unreachable {
-            server: self.server.to_string(),
-            cause: self.token.without(&cause(&error)),
-        };
+        let unreachable = |error: reqwest::Error| self.unreachable(&error);
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         let retry_after_s = retry_after_s(&response);
@@ -199,6 +224,13 @@ impl Client {
                 .map_err(|error| self.malformed(&error.to_string()));
         }
         Err(self.refusal(status, &answer, retry_after_s))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ReplicaError {
+        ReplicaError::Unreachable {
+            server: self.server.to_string(),
+            cause: self.token.without(&cause(error)),
+        }
     }
 
     fn malformed(&self, cause: &str) -> ReplicaError {
@@ -292,6 +324,7 @@ const PULL: &str = "/api/driftline/v1/sync";
 const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const LIBRARIES: &str = "/api/driftline/v1/sync/libraries";
 const PUSH: &str = "/api/driftline/v1/sync/push";
+const EVENTS: &str = "/api/driftline/v1/sync/events";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// A chunk of the default size arrives in time over 2 kB/s.
@@ -301,3 +334,5 @@ const MAX_ASKED_WAIT: Duration = Duration::from_secs(60);
 /// An object that is larger than a chunk comes alone.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const MAX_TEXT_CHARS: usize = 200;
+/// The number of libraries that a request names.
+const MAX_NAMED: usize = 200;

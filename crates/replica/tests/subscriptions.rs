@@ -60,10 +60,20 @@ async fn subscribe(
     server: &Server,
     names: &[&str],
 ) -> Result<Vec<Subscription>, ReplicaError> {
+    subscribe_with(device, server, names, None).await
+}
+
+async fn subscribe_with(
+    device: &Device,
+    server: &Server,
+    names: &[&str],
+    filter: Option<&str>,
+) -> Result<Vec<Subscription>, ReplicaError> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let replica = device.open().await;
     let client = device.client(server);
-    let subscribed = replica.subscribe(&client, &names, &mut random).await;
+    let subscribed = replica.subscribe(&client, &names, filter, &mut random);
+    let subscribed = subscribed.await;
     replica.close().await;
     subscribed
 }
@@ -274,6 +284,76 @@ async fn forty_libraries_without_news_are_one_request() {
     assert_eq!((report.work.pulled, report.work.requests), (3, 2));
     let [_, second] = server.requests().try_into().unwrap();
     assert_eq!(libraries(&second), [at(&ids[7], "s10")]);
+}
+
+#[tokio::test]
+async fn another_filter_begins_a_full_sync_that_removes_the_rest_without_asking() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts(1..=50))]).await;
+    then_libraries(&server, &[(HOME, "home")]);
+    let subscribed = subscribe_with(&device, &server, &["home"], Some("p1 OR p2")).await;
+    let [home] = subscribed.unwrap().try_into().unwrap();
+    assert_eq!(home.filter.as_deref(), Some("p1 OR p2"));
+    assert_eq!((home.entries, home.is_complete), (50, false));
+    server.requests();
+    server.then_news(json!([part(HOME, "full", "f8", true, &posts([2]))]));
+    server.then_news(json!([part(HOME, "full", "f9", false, &posts([1]))]));
+    let mut since = part(HOME, "changes", "f10", false, &[]);
+    since["gone"] = json!([gone("p2")]);
+    server.then_news(json!([since]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.work.removed, 49);
+    assert_eq!(names(&device, all()).await, ["p1"]);
+    let requests = server.requests();
+    let sent = |request: &Request| {
+        let request = request.json();
+        let libraries = request["libraries"].as_array().unwrap();
+        let home = libraries.iter().find(|of| of["library"] == HOME).unwrap();
+        (home["cursor"].clone(), home["filter"]["tree"].clone())
+    };
+    let [first, second, third] = requests
+        .iter()
+        .map(sent)
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    assert_eq!(
+        (&first.0, &second.0, &third.0),
+        (&Value::Null, &json!("f8"), &json!("f9"))
+    );
+    assert!(
+        first.1["or"].is_array() && first.1 == second.1 && first.1 == third.1,
+        "{first:?}"
+    );
+
+    // Later removals are asked about again, and the same filter changes nothing.
+    then_libraries(&server, &[(HOME, "home")]);
+    let subscribed = subscribe_with(&device, &server, &["home"], Some("p1 OR p2")).await;
+    assert!(subscribed.unwrap()[0].is_complete);
+    server.then_news(json!([part(HOME, "changes", "f11", false, &posts(1..=50))]));
+    device.sync(&server).await.unwrap();
+    let mut end = part(HOME, "changes", "f12", false, &[]);
+    end["gone"] = (1..=30).map(|n| gone(&format!("p{n}"))).collect();
+    server.then_news(json!([end]));
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::ManyRemoved { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_filter_has_only_terms_of_the_post_itself() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    for term in ["favourites:>3", "is:followed", "mentions:ann"] {
+        let filter = format!("cat {term}");
+        let refused = subscribe_with(&device, &server, &["home"], Some(&filter)).await;
+        let error = refused.unwrap_err();
+        assert!(matches!(error, ReplicaError::Query(_)), "{error}");
+        assert!(
+            error.to_string().contains(term.split(':').next().unwrap()),
+            "{error}"
+        );
+    }
+    assert!(server.requests().is_empty());
 }
 
 #[tokio::test]

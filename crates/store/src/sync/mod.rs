@@ -20,7 +20,7 @@ pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use library_digest::library_digest;
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
-    SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,
-    source_newest, source_update_count,
+    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView, has_news,
+    source_changes, source_newest, source_update_count,
 };
 pub use start::{Start, require_full, source_start, start};

@@ -5,6 +5,7 @@ mod conflicts;
 mod find;
 mod init;
 mod list;
+mod listener;
 mod note;
 mod pull;
 mod push;
