@@ -1,8 +1,6 @@
 use std::{error::Error, time::Duration};
 
-use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, PushAnswer, SyncAnswer, SyncRequest,
-};
+use driftline_core::sync::{DigestAnswer, DigestRequest, PushAnswer, SyncAnswer, SyncRequest};
 use reqwest::{
     Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
@@ -155,18 +153,16 @@ impl Client {
         self.exchange(PUSH, Some(body), random).await
     }
 
-    /// Asks for the digest of the account's library.
+    /// Asks for a digest.
     ///
     /// # Errors
     /// The same as those of [`Client::pull`].
     pub(crate) async fn digest(
         &self,
+        request: &DigestRequest,
         random: &mut Random<'_>,
     ) -> Result<DigestAnswer, ReplicaError> {
-        let request = DigestRequest {
-            library: ACCOUNT_LIBRARY.to_owned(),
-        };
-        let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
+        let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;
         self.exchange(DIGEST, Some(&body), random).await
     }
 

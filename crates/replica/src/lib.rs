@@ -45,4 +45,4 @@ pub use subscription_row::Subscription;
 pub use sync::{SyncContext, SyncProgress, SyncReport};
 pub use timeline::{ReplicaPost, TimelineQuery};
 pub use token::Token;
-pub use verify::Verified;
+pub use verify::{Verified, VerifiedLibrary};

@@ -102,6 +102,15 @@ pub(crate) fn add(
     Ok(())
 }
 
+/// Makes the next synchronization of a subscription a full one.
+pub(crate) fn begin_again(tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaError> {
+    tx.execute(
+        "update subscription set cursor = null, is_complete = false where library = $1",
+        &[&library],
+    )?;
+    Ok(())
+}
+
 /// Stores how far a subscription is.
 pub(crate) fn set_progress(
     tx: &mut Tx<'_>,

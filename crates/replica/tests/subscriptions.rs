@@ -3,9 +3,12 @@
 
 mod support;
 
-use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
+use driftline_core::{post::Visibility, sync::LibraryDigest};
+use driftline_replica::{
+    ReplicaError, ReplicaPost, Subscription, SyncContext, TimelineQuery, Verified,
+};
 use serde_json::{Value, json};
-use support::{Answer, Device, ONCE, Request, Server, random};
+use support::{ACCOUNT, Answer, Device, ONCE, Request, SERVER, Server, random};
 
 const HOME: &str = "source:3";
 const NEWS: &str = "source:4";
@@ -354,6 +357,89 @@ async fn a_filter_has_only_terms_of_the_post_itself() {
         );
     }
     assert!(server.requests().is_empty());
+}
+
+/// Answers a request for a part of a digest, which is of these posts.
+fn then_digest(server: &Server, cursor: &str, more: bool, posts: &[Value]) {
+    let mut digest = LibraryDigest::default();
+    for post in posts {
+        let place = post["value"]["place"].as_str().unwrap().parse().unwrap();
+        let key = post["key"].as_str().unwrap();
+        digest.add_entry(key, place, None, Visibility::Public);
+    }
+    let part = json!({
+        "server": SERVER, "account": ACCOUNT, "cursor": cursor, "more": more,
+        "count": digest.count(), "digest": digest.text(),
+    });
+    server.then(Answer::Json(200, part));
+}
+
+async fn verify(device: &Device, server: &Server) -> Result<Verified, ReplicaError> {
+    let replica = device.open().await;
+    let client = device.client(server);
+    let mut random = random;
+    let mut context = SyncContext {
+        now_ms: 0,
+        random: &mut random,
+        may_remove_many: false,
+        progress: &mut |_| {},
+    };
+    let verified = replica.verify(&client, &mut context).await;
+    if let Ok(verified) = &verified {
+        replica.begin_again(verified).await.unwrap();
+    }
+    replica.close().await;
+    verified
+}
+
+#[tokio::test]
+async fn sources_are_verified_by_the_sum_of_their_parts() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts(1..=3))]).await;
+    let own_digest = json!({
+        "server": SERVER, "account": ACCOUNT, "cursor": "c9", "count": 0, "digest": "0".repeat(16),
+    });
+    let begin = || {
+        server.then_news(json!([]));
+        server.then(Answer::Json(200, own_digest.clone()));
+    };
+    begin();
+    then_digest(&server, "d2", true, &posts([3]));
+    then_digest(&server, "d1", false, &posts([2, 1]));
+    let verified = verify(&device, &server).await.unwrap();
+    assert!(verified.is_equal, "{verified:?}");
+    let requests = server.requests();
+    let cursors: Vec<Value> = requests[2..]
+        .iter()
+        .map(|of| of.json()["cursor"].clone())
+        .collect();
+    assert_eq!(cursors, [Value::Null, json!("d2")]);
+
+    // What came meanwhile is fetched before it counts as a difference.
+    begin();
+    then_digest(&server, "d1", false, &posts([4, 3, 2, 1]));
+    server.then_news(json!([part(HOME, "changes", "s10", false, &posts([4]))]));
+    then_digest(&server, "d1", false, &posts([4, 3, 2, 1]));
+    assert!(verify(&device, &server).await.unwrap().is_equal);
+
+    begin();
+    then_digest(&server, "d1", false, &posts([5, 4, 3, 2, 1]));
+    server.then_news(json!([]));
+    let verified = verify(&device, &server).await.unwrap();
+    let [own, home] = verified.libraries.try_into().unwrap();
+    assert!(own.is_equal && !home.is_equal);
+    assert_eq!((home.here, home.there), (4, 5));
+    // The next one fetches all of it.
+    server.requests();
+    server.then_news(json!([part(HOME, "full", "t9", false, &posts(1..=5))]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let first = &server.requests()[0];
+    assert_eq!(
+        libraries(first),
+        [at("account", "c9"), (HOME.to_owned(), Value::Null)]
+    );
+    assert_eq!(server.answers_left(), 0);
 }
 
 #[tokio::test]

@@ -4,6 +4,7 @@ use driftline_core::{
     names::audience::Audience,
     post::Visibility,
     predicate::{NameContext, Predicate},
+    sync::LibraryDigest,
 };
 use driftline_sim::Status;
 use reqwest::{Method, StatusCode};
@@ -15,6 +16,7 @@ use crate::{
 };
 
 const PULL: &str = "/api/driftline/v1/sync";
+const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const PUSH: &str = "/api/driftline/v1/sync/push";
 const DEVICE: &str = "0123456789abcdef0123456789abcdef";
 
@@ -464,5 +466,47 @@ async fn a_filter_selects_posts_of_a_source_that_the_account_may_see() {
     let mut broken = pull("cat", None);
     broken["libraries"][0]["filter"] = json!({"tree": {"or": []}});
     assert_eq!(send(broken).await.0, StatusCode::BAD_REQUEST);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_digest_of_a_source_is_of_what_the_account_may_see() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let other = world.feed("other").await;
+    show(&world, &other, Audience::Private).await;
+    let library = format!("source:{}", feed.source.id);
+    feed.poll(&[status(1), hidden(2), status(3), hidden(4)])
+        .await;
+    let whole = news(&ann, &library, None).await;
+    let objects = whole["objects"].as_array().unwrap();
+    let mut expected = LibraryDigest::default();
+    for object in objects {
+        let place = object["value"]["place"].as_str().unwrap().parse().unwrap();
+        let key = object["key"].as_str().unwrap();
+        expected.add_entry(key, place, None, Visibility::Public);
+    }
+    let request = json!({"library": library});
+    let digest = ann.post_json(DIGEST, &request).await;
+    let found = (&digest["count"], &digest["digest"], &digest["more"]);
+    assert_eq!(found, (&json!(2), &json!(expected.text()), &json!(false)));
+    // The post of a filter alone; an unknown cursor, and one of a pull; another library.
+    let names = NameContext {
+        origin: "https://sim.example",
+        viewer: None,
+    };
+    let filter = Predicate::parse("\"post 3\"", &names).unwrap();
+    let filtered = json!({"library": library, "filter": filter});
+    assert_eq!(ann.post_json(DIGEST, &filtered).await["count"], 1);
+    for cursor in [json!("1.1.0f.1"), whole["cursor"].clone()] {
+        let request = json!({"library": library, "cursor": cursor});
+        let (status, _) = ann.send(Method::POST, DIGEST, &request).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let hidden = json!({"library": format!("source:{}", other.source.id)});
+    let (status, _) = ann.send(Method::POST, DIGEST, &hidden).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
     world.close().await;
 }

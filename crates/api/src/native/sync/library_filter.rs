@@ -1,7 +1,4 @@
-use driftline_core::{
-    predicate::{Matcher, NeededFacts, PostFacts, Usage},
-    sync::LibraryRequest,
-};
+use driftline_core::predicate::{Matcher, NeededFacts, PostFacts, Predicate, Usage};
 use driftline_mastodon::StatedFacts;
 use driftline_store::{AccountId, timeline::TimelinePost};
 
@@ -18,15 +15,18 @@ pub(super) struct LibraryFilter {
 }
 
 impl LibraryFilter {
-    /// The filter of a request for a library.
+    /// The filter of a library, if it has one.
     ///
     /// # Errors
     /// [`ApiError::Unprocessable`] if the library is the account's own, or the filter has a term that a filter must not have.
-    pub(super) fn of_request(request: &LibraryRequest) -> ApiResult<Option<Self>> {
-        let Some(predicate) = &request.filter else {
+    pub(super) fn of_library(
+        library: &str,
+        predicate: Option<&Predicate>,
+    ) -> ApiResult<Option<Self>> {
+        let Some(predicate) = predicate else {
             return Ok(None);
         };
-        if request.library == ACCOUNT {
+        if library == ACCOUNT {
             return Err(ApiError::Unprocessable(
                 "filter: only libraries of sources have filters".to_owned(),
             ));
@@ -67,20 +67,17 @@ impl LibraryFilter {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::predicate::{NameContext, Predicate};
+    use driftline_core::predicate::NameContext;
 
     use super::*;
 
-    fn request(library: &str, text: &str) -> LibraryRequest {
+    fn filter(library: &str, text: &str) -> ApiResult<Option<LibraryFilter>> {
         let names = NameContext {
             origin: "https://a.example",
             viewer: None,
         };
-        LibraryRequest {
-            library: library.to_owned(),
-            cursor: None,
-            filter: Some(Predicate::parse(text, &names).expect(text)),
-        }
+        let predicate = Predicate::parse(text, &names).expect(text);
+        LibraryFilter::of_library(library, Some(&predicate))
     }
 
     #[test]
@@ -91,21 +88,21 @@ mod tests {
             "source:home",
             "via:a.example",
         ] {
-            let refused = LibraryFilter::of_request(&request("source:3", &format!("cat {term}")));
+            let refused = filter("source:3", &format!("cat {term}"));
             let Err(ApiError::Unprocessable(why)) = refused else {
                 panic!("{term}");
             };
             assert!(why.contains(term), "{why}");
         }
-        assert!(LibraryFilter::of_request(&request(ACCOUNT, "cat")).is_err());
-        let cat = LibraryFilter::of_request(&request("source:3", "cat -is:reply"));
+        assert!(filter(ACCOUNT, "cat").is_err());
+        let cat = filter("source:3", "cat -is:reply");
         assert!(matches!(cat, Ok(Some(_))));
     }
 
     #[test]
     fn other_filters_have_other_texts() {
         let json = |text: &str| {
-            let filter = LibraryFilter::of_request(&request("source:3", text));
+            let filter = filter("source:3", text);
             filter.ok().flatten().expect("a filter").json().to_owned()
         };
         assert_eq!(json("cat"), json(" cat "));

@@ -8,6 +8,7 @@ pub(crate) mod open_streams;
 mod pull;
 mod push;
 mod resolved;
+mod source_digest;
 mod source_library;
 mod told;
 

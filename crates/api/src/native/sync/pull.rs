@@ -50,7 +50,7 @@ pub(super) async fn pull(
     }
     let view = View::without_overlays(&caller);
     let requests = request.libraries.into_iter().map(|request| {
-        let filter = LibraryFilter::of_request(&request)?;
+        let filter = LibraryFilter::of_library(&request.library, request.filter.as_ref())?;
         Ok((request, filter))
     });
     let requests = requests.collect::<ApiResult<Vec<_>>>()?;

@@ -52,11 +52,7 @@ impl SourceReader<'_> {
             reader: viewer.reader(source.owner),
         };
         let sealed_for = label(source, viewer, filter);
-        let origin = match filter {
-            Some(_) => instance::by_id(tx, source.key.instance)?.map(|of| of.origin),
-            None => None,
-        };
-        let origin = origin.unwrap_or_default();
+        let origin = origin(tx, source, filter)?;
         let is_match =
             |post: &TimelinePost| filter.is_none_or(|filter| filter.matches(post, &origin));
         let filter: SourceFilter<'_> = filter
@@ -229,14 +225,27 @@ pub(super) fn name(source: &FeedSource) -> String {
 }
 
 /// The view that a cursor is sealed for: another audience or filter shows other entries, so the replica begins again.
-fn label(source: &FeedSource, viewer: Viewer, filter: Option<&LibraryFilter>) -> String {
+pub(super) fn label(source: &FeedSource, viewer: Viewer, filter: Option<&LibraryFilter>) -> String {
     let reader = viewer.reader(source.owner);
     let filter = filter.map_or("", LibraryFilter::json);
     let (name, audience) = (name(source), source.audience.name());
     format!("{name} {audience} {reader:?} {filter}")
 }
 
+/// The origin of a source's server, if there is a filter, which compares posts by it.
+pub(super) fn origin(
+    tx: &mut Tx<'_>,
+    source: &FeedSource,
+    filter: Option<&LibraryFilter>,
+) -> Result<String, StoreError> {
+    if filter.is_none() {
+        return Ok(String::new());
+    }
+    let instance = instance::by_id(tx, source.key.instance)?;
+    Ok(instance.map(|of| of.origin).unwrap_or_default())
+}
+
 /// The kind of the objects of sources. It is not one of an account's library.
-const KIND: &str = "post";
+pub(super) const KIND: &str = "post";
 /// The size of an object without its key and status, in bytes.
 const ENTRY_BYTES: usize = 80;
