@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use driftline_core::{
     post::Visibility,
     sync::{ACCOUNT_LIBRARY, Binding, DigestRequest, LibraryDigest, LibraryProgress},
@@ -130,20 +132,27 @@ impl Replica {
     }
 
     /// Compares the copy of a source with the library as it is. Its cursors are not compared, which would tell of posts that the
-    /// account may not see: if the digests differ and then nothing comes, the copies differ.
+    /// account may not see: if the digests differ twice and nothing comes between, the copies differ. Once is not enough, since
+    /// a deleted post is hidden a moment before its tombstone is in the library.
     async fn verify_source(
         &self,
         client: &Client,
         context: &mut SyncContext<'_>,
         row: SubscriptionRow,
     ) -> Result<VerifiedLibrary, ReplicaError> {
+        let mut has_differed = false;
         for _ in 0..MAX_TRIES {
             let there = self.digest_there(client, context, &row).await?;
             let library = row.progress.library.clone();
             let here = self.read(move |tx| digest_here(tx, &library)).await?;
             let is_equal = here == there;
-            if !is_equal && self.pull(client, context).await?.has_changes() {
-                continue;
+            if !is_equal {
+                let has_news = self.pull(client, context).await?.has_changes();
+                if has_news || !has_differed {
+                    has_differed = !has_news;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
             }
             return Ok(VerifiedLibrary {
                 library: row.progress.library,
@@ -231,6 +240,8 @@ fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaE
     }
 }
 
+/// The time after which another look is taken.
+const PAUSE: Duration = Duration::from_secs(1);
 /// The number of tries while others change a library.
 const MAX_TRIES: u32 = 5;
 /// The number of parts of a digest, each of which takes the server half a second.

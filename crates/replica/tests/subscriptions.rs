@@ -423,8 +423,10 @@ async fn sources_are_verified_by_the_sum_of_their_parts() {
     assert!(verify(&device, &server).await.unwrap().is_equal);
 
     begin();
-    then_digest(&server, "d1", false, &posts([5, 4, 3, 2, 1]));
-    server.then_news(json!([]));
+    for _ in 0..2 {
+        then_digest(&server, "d1", false, &posts([5, 4, 3, 2, 1]));
+        server.then_news(json!([]));
+    }
     let verified = verify(&device, &server).await.unwrap();
     let [own, home] = verified.libraries.try_into().unwrap();
     assert!(own.is_equal && !home.is_equal);
@@ -440,6 +442,25 @@ async fn sources_are_verified_by_the_sum_of_their_parts() {
         [at("account", "c9"), (HOME.to_owned(), Value::Null)]
     );
     assert_eq!(server.answers_left(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_tells_of_the_libraries_that_are_named() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    let client = device.client(&server);
+    let event = "event: news\ndata: {}\n\n:\n\n";
+    server.then(Answer::Events(event));
+    let mut news = client.news([HOME, NEWS]).await.unwrap();
+    assert!(news.next().await);
+    assert!(!news.next().await, "the stream has ended");
+    let [request] = server.requests().try_into().unwrap();
+    let expected = "/api/driftline/v1/sync/events?library=source%3A3&library=source%3A4";
+    assert_eq!(request.path, expected);
+    assert!(request.authorization.starts_with("Bearer "));
+    server.then(Answer::Json(404, json!({"error": "Record not found"})));
+    let refused = client.news([]).await;
+    assert!(matches!(refused, Err(ReplicaError::NoSync { .. })));
 }
 
 #[tokio::test]
