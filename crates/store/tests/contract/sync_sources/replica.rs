@@ -117,7 +117,7 @@ impl Replica {
         };
     }
 
-    /// What it has to have.
+    /// The posts that it has to have.
     pub(super) fn expected(&self, world: &World) -> BTreeMap<String, TimelinePost> {
         let mut shown = self.by.shown(world);
         shown.retain(|_, post| self.filter.matches(post));
