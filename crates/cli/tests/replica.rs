@@ -242,6 +242,15 @@ async fn a_replica_reads_a_source_without_its_server() {
     let subscription = &status["subscriptions"][0];
     assert_eq!(subscription["entries"], after[0].len(), "{status}");
     assert_eq!(subscription["is_complete"], true, "{status}");
+
+    // A filter leaves what it selects.
+    let refused = ["subscribe", "sim", "--filter", "favourites:>1"];
+    assert_eq!(scene.run("one", &refused).status, 2);
+    let filtered = scene.replica("one", &["subscribe", "sim", "--filter", QUERIES[1]]);
+    assert_eq!(filtered[0]["filter"], QUERIES[1], "{filtered:?}");
+    scene.replica("one", &["sync"]);
+    let left = scene.found_offline("one");
+    assert_eq!(left[0], left[1]);
     assert!(scene.replica("one", &["unsubscribe", "sim"]).is_empty());
     assert!(scene.replica("one", &["timeline"]).is_empty());
 }

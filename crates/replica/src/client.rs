@@ -1,7 +1,7 @@
 use std::{error::Error, time::Duration};
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer,
+    DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer,
     SyncRequest,
 };
 use reqwest::{
@@ -9,9 +9,10 @@ use reqwest::{
     header::{CONTENT_TYPE, RETRY_AFTER},
 };
 use serde::{Deserialize, de::DeserializeOwned};
+use url::form_urlencoded::Serializer;
 
 use crate::{
-    ReplicaError,
+    NewsStream, ReplicaError,
     backoff::{Backoff, Random},
     chunk_size::ChunkSize,
     server_url::ServerUrl,
@@ -86,6 +87,33 @@ impl Client {
     /// The server.
     pub fn server(&self) -> &ServerUrl {
         &self.server
+    }
+
+    /// Opens a stream that tells of changes of the account's library and of these sources' libraries, the first time at once.
+    /// At most 200 of them are named. The request is sent once.
+    ///
+    /// # Errors
+    /// [`ReplicaError`] if the server does not answer or refuses, as it does if the account may not read one of the libraries.
+    pub async fn news<'a>(
+        &self,
+        libraries: impl IntoIterator<Item = &'a str>,
+    ) -> Result<NewsStream, ReplicaError> {
+        let named = libraries.into_iter().take(MAX_NAMED);
+        let query = {
+            let mut pairs = Serializer::new(String::new());
+            pairs.extend_pairs(named.map(|library| ("library", library)));
+            pairs.finish()
+        };
+        let url = format!("{}{EVENTS}?{query}", self.server);
+        let request = self.http.get(url).bearer_auth(self.token.expose());
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK => Ok(NewsStream::new(response)),
+            status => Err(self.refusal(status, &[], retry_after_s(&response))),
+        }
     }
 
     /// The token.
@@ -163,18 +191,16 @@ impl Client {
         self.exchange(PUSH, Some(body), random).await
     }
 
-    /// Asks for the digest of the account's library.
+    /// Asks for a digest.
     ///
     /// # Errors
     /// The same as those of [`Client::pull`].
     pub(crate) async fn digest(
         &self,
+        request: &DigestRequest,
         random: &mut Random<'_>,
     ) -> Result<DigestAnswer, ReplicaError> {
-        let request = DigestRequest {
-            library: ACCOUNT_LIBRARY.to_owned(),
-        };
-        let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
+        let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;
         self.exchange(DIGEST, Some(&body), random).await
     }
 
@@ -232,10 +258,7 @@ impl Client {
             None => self.http.get(url),
         };
         let request = request.bearer_auth(self.token.expose());
-        let unreachable = |error: reqwest::Error| ReplicaError::Unreachable {
-            server: self.server.to_string(),
-            cause: self.token.without(&cause(&error)),
-        };
+        let unreachable = |error: reqwest::Error| self.unreachable(&error);
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         let retry_after_s = retry_after_s(&response);
@@ -251,6 +274,13 @@ impl Client {
                 .map_err(|error| self.malformed(&error.to_string()));
         }
         Err(self.refusal(status, &answer, retry_after_s))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ReplicaError {
+        ReplicaError::Unreachable {
+            server: self.server.to_string(),
+            cause: self.token.without(&cause(error)),
+        }
     }
 
     fn malformed(&self, cause: &str) -> ReplicaError {
@@ -346,6 +376,7 @@ const LIBRARIES: &str = "/api/driftline/v1/sync/libraries";
 const PUSH: &str = "/api/driftline/v1/sync/push";
 /// The largest number of objects and tombstones in a chunk, which is the protocol's bound.
 pub(crate) const MAX_ENTRIES: u32 = 1_000;
+const EVENTS: &str = "/api/driftline/v1/sync/events";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 /// The largest chunk arrives in time over 5 kB/s. Over slower connections it counts as lost, and smaller ones follow.
@@ -355,3 +386,5 @@ const MAX_ASKED_WAIT: Duration = Duration::from_secs(60);
 /// An object that is larger than a chunk comes alone.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const MAX_TEXT_CHARS: usize = 200;
+/// The number of libraries that a request names.
+const MAX_NAMED: usize = 200;

@@ -286,6 +286,7 @@ pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Bind
         libraries: vec![LibraryRequest {
             library: ACCOUNT_LIBRARY.to_owned(),
             cursor: None,
+            filter: None,
         }],
         max_entries: Some(1),
         max_bytes: Some(10_000),

@@ -206,6 +206,7 @@ impl Run<'_, '_> {
                     let own = LibraryRequest {
                         library: ACCOUNT_LIBRARY.to_owned(),
                         cursor,
+                        filter: None,
                     };
                     self.pull(Some(own)).await?;
                 }

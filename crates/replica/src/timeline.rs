@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use driftline_core::{
     post::Visibility,
-    predicate::{Matcher, NameContext, NeededFacts, PostFacts, Predicate, Usage},
+    predicate::{Matcher, NeededFacts, PostFacts},
     sync::{ObjectKey, ObjectKind},
 };
 use driftline_db::Tx;
@@ -16,6 +16,7 @@ use crate::{
     object_row,
     subscription::in_words,
     subscription_row::{self, SubscriptionRow},
+    sync_predicate,
 };
 
 /// The arguments of [`Replica::timeline`].
@@ -94,16 +95,7 @@ struct Filter {
 
 impl Filter {
     fn parse(text: &str, origin: &str) -> Result<Self, ReplicaError> {
-        let names = NameContext {
-            origin,
-            viewer: None,
-        };
-        let predicate = Predicate::parse(text, &names).map_err(|error| {
-            let hint = error.problem.hint();
-            ReplicaError::Query(format!("{error}. {hint}"))
-        })?;
-        let valid = predicate.validate(Usage::Sync);
-        valid.map_err(|error| ReplicaError::Query(error.to_string()))?;
+        let predicate = sync_predicate::parse(text, origin)?;
         Ok(Self {
             matcher: Matcher::new(&predicate),
             needed: predicate.needed_facts(),

@@ -25,8 +25,8 @@ pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
 pub use library_digest::{library_digest, store_digests};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
-    SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,
-    source_newest, source_update_count,
+    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView, has_news,
+    source_changes, source_newest, source_update_count,
 };
 pub use start::{Start, require_full, source_start, start};
 pub use values::CopyWriter;

@@ -6,6 +6,7 @@ mod draft;
 mod find;
 mod init;
 mod list;
+mod listener;
 mod note;
 mod pull;
 mod push;
