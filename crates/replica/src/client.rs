@@ -1,8 +1,7 @@
 use std::{error::Error, time::Duration};
 
 use driftline_core::sync::{
-    DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer,
-    SyncRequest,
+    DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer, SyncRequest,
 };
 use reqwest::{
     Response, StatusCode,

@@ -168,7 +168,9 @@ impl Device {
     async fn subscribe(&self, source: &str) -> Result<(), ReplicaError> {
         let names = [source.to_owned()];
         let replica = &self.replica;
-        replica.subscribe(&self.client, &names, &mut random).await?;
+        replica
+            .subscribe(&self.client, &names, None, &mut random)
+            .await?;
         Ok(())
     }
 

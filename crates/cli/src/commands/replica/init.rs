@@ -71,8 +71,7 @@ impl Init {
             [] => Ok(Vec::new()),
             names => {
                 let filter = self.filter.as_deref();
-                let subscribed = replica.subscribe(&client, names, filter, &mut random);
-                subscribed.await
+                replica.subscribe(&client, names, filter, &mut random).await
             }
         };
         replica.close().await;

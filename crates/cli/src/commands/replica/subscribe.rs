@@ -41,8 +41,9 @@ impl Subscribe {
     async fn subscribe(&self, replica: &Replica) -> Result<Vec<Subscription>, ReplicaError> {
         let client = replica.client(Retries::few())?;
         let filter = self.filter.as_deref();
-        let subscribed = replica.subscribe(&client, &self.names, filter, &mut random);
-        subscribed.await
+        replica
+            .subscribe(&client, &self.names, filter, &mut random)
+            .await
     }
 }
 

@@ -2,7 +2,7 @@
 
 use driftline_core::{
     names::audience::Audience,
-    sync::{LibraryDigest, ObjectKey, Usn},
+    sync::{LibraryDigest, ObjectKey, Usn, object_digest},
 };
 use driftline_server::bookmark_watch::BookmarkWatch;
 use driftline_sim::Status;
@@ -88,7 +88,11 @@ async fn a_bookmark_has_its_post_until_the_account_may_not_see_it() {
         .post_json("/api/driftline/v1/sync/digest", &library)
         .await;
     let mut bare = LibraryDigest::default();
-    bare.add(&ObjectKey::parse(&*key).unwrap(), Usn::new(2), &json!({}));
+    bare.add(object_digest(
+        &ObjectKey::parse(&*key).unwrap(),
+        Usn::new(2),
+        &json!({}),
+    ));
     assert_eq!(digest["digest"], bare.text(), "the copy is not in it");
 
     // Each read shows what the account may see at that moment; the news follow.

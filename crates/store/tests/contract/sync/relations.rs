@@ -2,7 +2,7 @@
 
 use driftline_core::{
     names::acct::AcctKey,
-    social::{ListSettings, Profile, RelationMove, RepliesPolicy},
+    social::{ListSettings, Nickname, Profile, RelationMove, RepliesPolicy},
 };
 use driftline_store::{
     AccountId, LocalAccountId, Store, StoreError, account_id,
