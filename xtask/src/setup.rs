@@ -33,6 +33,10 @@ const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 pub(crate) const REDIS: Server = server("redis-server", &["redis-server"]);
 /// What nothing but a benchmark needs.
 pub(crate) const SQLITE3: Server = server("sqlite3", &["sqlite3"]);
+/// Needed by a benchmark only.
+pub(crate) const DOVECOT: Server = server("dovecot-imapd", &["dovecot"]);
+/// Needed by a benchmark only.
+pub(crate) const MBSYNC: Server = server("isync", &["mbsync"]);
 
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
