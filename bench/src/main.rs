@@ -26,6 +26,7 @@ mod read;
 mod refresh;
 mod rounds;
 mod sources;
+mod sync;
 mod table;
 mod tail;
 mod threads;
@@ -111,6 +112,8 @@ enum Name {
     Id(Driftline),
     /// Claims and saves of due posts, next to a bare driver
     Refresh(refresh::Options),
+    /// Syncs of replicas, next to PouchDB and mbsync; a library of a million objects
+    Sync(sync::Options),
     /// All of them that need no option
     All(Driftline),
     /// The process that `sources` measures
@@ -154,6 +157,7 @@ fn run(name: &Name, effort: Effort) -> Result<(), Failure> {
         Name::Policy(options) => policy::run(options, effort)?,
         Name::Id(driftline) => id::run(driftline, effort)?,
         Name::Refresh(options) => refresh::run(options, effort)?,
+        Name::Sync(options) => sync::run(options, effort)?,
         Name::All(driftline) => {
             ingest::run(effort)?;
             commits::run(effort)?;

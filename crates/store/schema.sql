@@ -731,7 +731,8 @@ create index pending_account_age on pending_account (created_at_ms);
 
 -- How an account stands to another one, and that one to it. Two accounts of this server have a row each,
 -- which say the same. `…_id` is the local ID that the direction's last change took. `notified_id` is the local ID up to
--- which the account was notified of the other one's posts; null if it does not ask for that.
+-- which the account was notified of the other one's posts; null if it does not ask for that. `object_id` is the object of
+-- the outgoing relation in the account's library.
 create table relation (
     account_id {i64} not null,
     other_id {i64} not null,
@@ -741,12 +742,15 @@ create table relation (
     incoming_id {i64} not null,
     show_boosts {bool} not null,
     notified_id {i64},
+    object_id {i64},
     primary key (account_id, other_id)
 ) {clustered};
+create unique index relation_object on relation (account_id, object_id);
 create index relation_outgoing on relation (account_id, outgoing, outgoing_id);
 create index relation_incoming on relation (account_id, incoming, incoming_id);
 create index relation_bell on relation (account_id) where notified_id is not null;
 
+-- `id` is the mute's object. A mute stays after its end until it is removed.
 create table mute (
     account_id {i64} not null,
     other_id {i64} not null,
@@ -757,6 +761,17 @@ create table mute (
     unique (account_id, id)
 ) {clustered};
 create index mute_other on mute (other_id);
+
+-- What an account wrote about another one, for itself.
+create table account_note (
+    account_id {i64} not null,
+    other_id {i64} not null,
+    id {i64} not null,
+    text text not null,
+    primary key (account_id, other_id)
+) {clustered};
+create unique index account_note_id on account_note (account_id, id);
+create index account_note_other on account_note (other_id);
 
 -- What an account is notified of. `id` is a local ID of when it happened; pages go by it.
 create table notification (
@@ -877,9 +892,12 @@ create table marked_post (
     mark text {collate_c} not null,
     id {i64} not null,
     instance_id {i64} not null,
+    -- Of a bookmark: the version of the post that the account was shown when the bookmark last took a USN; null if none.
+    shown text {collate_c},
     primary key (account_id, post_id, mark)
 ) {clustered};
 create unique index marked_post_page on marked_post (account_id, mark, id);
+create index marked_post_copy on marked_post (post_id) where mark = 'bookmark';
 
 create table list (
     account_id {i64} not null,
@@ -972,6 +990,14 @@ create table note (
     id {i64} not null,
     text text not null,
     primary key (account_id, post_key)
+) {clustered};
+
+-- Posts that are not posted yet. `content` is JSON (`core::sync::DraftValue`).
+create table draft (
+    account_id {i64} not null,
+    id {i64} not null,
+    content text not null,
+    primary key (account_id, id)
 ) {clustered};
 
 -- The last push of each device that syncs, so that the same push again gets the same answer.

@@ -35,7 +35,11 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
     if matches!(name, "export" | "all") {
         setup::SQLITE3.install(workspace)?;
     }
-    if matches!(name, "id" | "tail" | "export" | "track" | "all") {
+    if name == "sync" {
+        let folder = install_sync_peers(workspace);
+        options.extend(["--pouchdb".to_owned(), folder]);
+    }
+    if matches!(name, "id" | "tail" | "export" | "track" | "sync" | "all") {
         let driftline = build(workspace)?;
         options.extend(["--driftline".to_owned(), driftline]);
     }
@@ -55,6 +59,21 @@ pub(crate) fn run(workspace: &Workspace, args: &BenchArgs) -> Result<(), TaskErr
         );
     }
     outcome
+}
+
+/// Installs the peers of `sync`, and returns the folder of PouchDB. The benchmark says which are missing.
+fn install_sync_peers(workspace: &Workspace) -> String {
+    for installed in [
+        setup::DOVECOT.install(workspace),
+        setup::MBSYNC.install(workspace),
+        setup::node::install_pouchdb(workspace),
+    ] {
+        if let Err(error) = installed {
+            eprintln!("setup: a peer cannot be installed: {error}");
+        }
+    }
+    let folder = setup::node::pouchdb_folder(workspace);
+    folder.to_string_lossy().into_owned()
 }
 
 /// Builds `driftline` and returns its path.

@@ -40,8 +40,11 @@ pub(crate) const DRAWN: [SeededTest; 4] = [
 ];
 
 /// The tests that kill the process.
-pub(crate) const KILLS: [SeededTest; 2] =
-    [whole("driftline", "kill"), whole("driftline", "sharing")];
+pub(crate) const KILLS: [SeededTest; 3] = [
+    whole("driftline", "kill"),
+    whole("driftline", "sharing"),
+    whole("driftline", "sync"),
+];
 
 const fn whole(package: &'static str, name: &'static str) -> SeededTest {
     SeededTest {

@@ -3,7 +3,7 @@
 mod apt;
 pub(crate) mod node;
 pub(crate) mod python;
-mod rust;
+pub(crate) mod rust;
 
 use std::path::PathBuf;
 use std::{env, fs};
@@ -33,10 +33,15 @@ const PROMETHEUS: Server = server("prometheus", &["promtool"]);
 pub(crate) const REDIS: Server = server("redis-server", &["redis-server"]);
 /// What nothing but a benchmark needs.
 pub(crate) const SQLITE3: Server = server("sqlite3", &["sqlite3"]);
+/// Needed by a benchmark only.
+pub(crate) const DOVECOT: Server = server("dovecot-imapd", &["dovecot"]);
+/// Needed by a benchmark only.
+pub(crate) const MBSYNC: Server = server("isync", &["mbsync"]);
 
 /// Installs whatever is missing; quick and quiet when nothing is.
 pub(crate) fn run(workspace: &Workspace) -> Result<(), TaskError> {
     rust::install_components(workspace)?;
+    rust::install_wasm(workspace);
     let servers = [POSTGRES, PGBOUNCER, PROMETHEUS, FAKETIME];
     let missing = servers.iter().filter(|server| !server.is_installed());
     let mut missing: Vec<&str> = missing.map(|server| server.package).collect();

@@ -1,6 +1,7 @@
 pub(crate) mod cluster;
 pub(crate) mod programs;
 mod scratch;
+mod wasm;
 
 use std::collections::VecDeque;
 use std::env;
@@ -36,11 +37,10 @@ pub(crate) struct TestArgs {
 
 /// Sets the machine up and runs every test of the workspace.
 ///
-/// These are the tests of a plain `cargo test --workspace`, built as it builds them; but several
-/// test programs run at a time, those first that wait for clocks and processes, with more
-/// threads. Temporary files are kept in memory if there is
-/// room. All share one throw-away PostgreSQL cluster, or the server that is named: by the option, or
-/// by `DRIFTLINE_TEST_POSTGRES_URL`.
+/// These are the tests of a plain `cargo test --workspace`, built as it builds them; but several test programs run at a time,
+/// those first that wait for clocks and processes, with more threads. The conformance vectors of the sync protocol run in
+/// WebAssembly, too. Temporary files are kept in memory if there is room. All share one throw-away PostgreSQL cluster, or the
+/// server that is named: by the option, or by `DRIFTLINE_TEST_POSTGRES_URL`.
 pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskError> {
     setup::run(workspace)?;
     let filter = args.filter.as_deref();
@@ -56,6 +56,13 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         programs.iter_mut().for_each(Program::time_tests);
     }
     programs.push(Program::documentation(workspace, filter));
+    let mut not_run = "";
+    if filter.is_none_or(|filter| wasm::NAME.contains(filter)) {
+        match wasm::program(workspace)? {
+            Some(program) => programs.push(program),
+            None => not_run = wasm::NOT_RUN,
+        }
+    }
     let scratch = Scratch::make(workspace)?;
     let cluster = match named {
         Some(cluster) => cluster,
@@ -94,7 +101,7 @@ pub(crate) fn run(workspace: &Workspace, args: &TestArgs) -> Result<(), TaskErro
         eprintln!("test: {seconds:>7.2} s  {name}");
     }
     eprintln!(
-        "test: {all} programs: {} tests passed, {} failed, {} ignored",
+        "test: {all} programs: {} tests passed, {} failed, {} ignored{not_run}",
         tally.passed, tally.failed, tally.ignored
     );
     match failed.is_empty() {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 /// The words of all posts.
-pub(super) struct Corpus {
+pub(crate) struct Corpus {
     /// Cumulative weights of the words by their ranks.
     weights: Vec<f64>,
     japanese: Vec<String>,
@@ -49,7 +49,7 @@ impl Planted {
 }
 
 impl Corpus {
-    pub(super) fn new(posts: u64) -> Corpus {
+    pub(crate) fn new(posts: u64) -> Corpus {
         let mut draws = Draws(SEED);
         let weights = (1..=WORDS).scan(0.0, |sum, rank| {
             *sum += 1.0 / rank as f64;
@@ -106,7 +106,7 @@ impl Corpus {
     }
 
     /// The text of a post.
-    pub(super) fn text(&self, number: u64) -> String {
+    pub(crate) fn text(&self, number: u64) -> String {
         let mut draws = Draws::for_post(number, 0);
         let is_japanese = number % 2 == JAPANESE;
         let words = if is_japanese {

@@ -70,7 +70,7 @@ pub(super) fn fill(place: &Place, corpus: &Corpus) -> Result<Viewer, Failure> {
 }
 
 /// A source whose pages meet.
-pub(super) struct Feed<'c> {
+pub(crate) struct Feed<'c> {
     intake: Intake,
     corpus: &'c Corpus,
     server: u64,
@@ -82,13 +82,13 @@ pub(super) struct Feed<'c> {
 
 /// A post of the corpus, as a server shows it.
 #[derive(Clone, Copy)]
-pub(super) struct Shown {
-    pub(super) at_ms: i64,
-    pub(super) number: u64,
+pub(crate) struct Shown {
+    pub(crate) at_ms: i64,
+    pub(crate) number: u64,
 }
 
 impl<'c> Feed<'c> {
-    pub(super) fn start(
+    pub(crate) fn start(
         store: &Store,
         corpus: &'c Corpus,
         server: u64,
@@ -113,7 +113,7 @@ impl<'c> Feed<'c> {
     }
 
     /// Commits a page with these posts, the oldest first; returns how long that took.
-    pub(super) fn commit(&mut self, posts: &[Shown]) -> Result<Duration, Failure> {
+    pub(crate) fn commit(&mut self, posts: &[Shown]) -> Result<Duration, Failure> {
         let Some(newest) = posts.last().copied() else {
             return Ok(Duration::ZERO);
         };
@@ -170,7 +170,7 @@ impl<'c> Feed<'c> {
 }
 
 /// The server of a source; 0 is the public one.
-pub(super) fn origin(server: u64) -> String {
+pub(crate) fn origin(server: u64) -> String {
     match server {
         0 => "https://sim.example".to_owned(),
         _ => format!("https://home{server}.example"),
@@ -182,7 +182,7 @@ fn uri(server: u64, upstream_id: &str) -> String {
 }
 
 /// The time of a public post. Private ones lie between.
-pub(super) const fn at_ms(number: u64) -> i64 {
+pub(crate) const fn at_ms(number: u64) -> i64 {
     // October 2025: after the epoch of local IDs, before now.
     1_760_000_000_000 + number as i64 * MS_BETWEEN_POSTS
 }

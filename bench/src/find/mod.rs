@@ -1,8 +1,8 @@
 //! `find`: searches of one connection, next to a scan of all texts; the index, its speed and its size; page commits
 //! with and without the keeper of the index, and how far it lags; standing predicates.
 
-mod corpus;
-mod fill;
+pub(crate) mod corpus;
+pub(crate) mod fill;
 mod hidden;
 mod live;
 mod searches;

@@ -115,7 +115,12 @@ pub(crate) fn add_account(store: &Store, name: &str) -> Result<LocalAccountId, F
 
 /// Logs a reader in; its token.
 pub(super) fn log_in(server: SocketAddr, reader: Reader) -> Result<String, Failure> {
-    let body = json!({ "who": reader.name(), "passphrase": PASSPHRASE, "device": "bench" });
+    log_in_as(server, reader.name())
+}
+
+/// Logs an account in that [`add_account`] made; its token.
+pub(crate) fn log_in_as(server: SocketAddr, name: &str) -> Result<String, Failure> {
+    let body = json!({ "who": name, "passphrase": PASSPHRASE, "device": "bench" });
     let mut connection = Connection::open(server)?;
     let request = "POST /api/driftline/v1/log-in";
     let answer: Value =

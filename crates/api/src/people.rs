@@ -13,6 +13,7 @@ use crate::{
         TokenKeys, TooEarly, network,
     },
     mastodon::{filters::cache::FilterCache, instance::peers::PeerCache},
+    native::sync::open_streams::OpenStreams,
     transport::ApiResult,
 };
 
@@ -26,6 +27,8 @@ pub struct People {
     pub(crate) filters: FilterCache,
     /// The servers of which viewers were told lately.
     pub(crate) peers: PeerCache,
+    /// The streams by which devices wait for changes.
+    pub(crate) device_streams: OpenStreams,
     /// Gives and verifies native tokens.
     pub native: NativeTokens,
     /// Hashes passphrases.
@@ -125,6 +128,7 @@ impl People {
             callers: CallerCache::default(),
             filters: FilterCache::default(),
             peers: PeerCache::default(),
+            device_streams: OpenStreams::default(),
             native: NativeTokens::new(keys, store_nonce),
             hasher: PassphraseHasher::default(),
             sign_up: SignUp {

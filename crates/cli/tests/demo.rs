@@ -31,6 +31,10 @@ fn driftline_misses_nothing_where_baseline_pollers_do() {
         read("read") > Some(250) && read("pages") > Some(5),
         "{result}"
     );
+    let devices = &result["devices"];
+    assert_eq!(devices["is_equal"], true, "{result}");
+    assert_eq!(devices["conflicts"], 0, "{result}");
+    assert!(devices["posts"].as_u64() > Some(250), "{result}");
     let known = |poller: &str| result["freshness"][poller].as_i64().unwrap();
     assert!(known("counts") > 500, "{result}");
     assert!(known("driftline") > known("naive"), "{result}");

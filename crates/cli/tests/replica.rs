@@ -6,159 +6,20 @@ mod support;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
-    net::TcpListener,
 };
 
 use driftline_sim::{
     Growth, SpanMs, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use reqwest::{Client, RequestBuilder};
 use serde_json::{Value, json};
-use support::{DataDir, Ended, Running, browser::client, lines, quiet::quiet, wait_for};
-
-const PASSPHRASE: &str = "correct horse battery";
-
-/// A server with an account and some posts.
-struct Scene {
-    data_dir: DataDir,
-    address: String,
-    server: Option<Running>,
-    client: Client,
-    token: String,
-    /// The posts' `uri`s and IDs, newest first.
-    posts: Vec<(String, String)>,
-}
+use support::{
+    lines,
+    replica_scene::{PASSPHRASE, Scene},
+    wait_for,
+};
 
 impl Scene {
-    async fn begin() -> Self {
-        let sim = quiet(1.0, 1).await;
-        Self::with_upstream(&sim, "").await
-    }
-
-    /// With the posts of this upstream, and more in the configuration.
-    async fn with_upstream(sim: &SimServer, config: &str) -> Self {
-        let data_dir = DataDir::new();
-        let config = format!("[upstream]\nallow_private = true\n{config}");
-        data_dir.file("driftline.toml", &config);
-        data_dir.mirror(&sim.url(), "sim");
-        data_dir.account("ann", PASSPHRASE);
-        let port = TcpListener::bind("127.0.0.1:0")
-            .unwrap()
-            .local_addr()
-            .unwrap()
-            .port();
-        let mut scene = Self {
-            data_dir,
-            address: format!("127.0.0.1:{port}"),
-            server: None,
-            client: client(),
-            token: String::new(),
-            posts: Vec::new(),
-        };
-        scene.start();
-        scene.log_in("ann").await;
-        let posts = scene.get("/api/v1/timelines/public?limit=10").await;
-        let of = |post: &Value, name: &str| post[name].as_str().unwrap().to_owned();
-        let posts = posts.as_array().unwrap().iter();
-        scene.posts = posts
-            .map(|post| (of(post, "uri"), of(post, "id")))
-            .collect();
-        assert!(scene.posts.len() >= 4);
-        scene
-    }
-
-    fn base(&self) -> String {
-        format!("http://{}", self.address)
-    }
-
-    fn start(&mut self) {
-        let serve = ["--json", "serve", "--listen", &self.address];
-        let mut server = self.data_dir.start(&serve);
-        assert!(server.line().contains(&self.address));
-        self.server = Some(server);
-    }
-
-    /// Ends the server as a power cut does.
-    fn kill(&mut self) {
-        self.server.take().unwrap().kill();
-    }
-
-    /// Gets a token by the password grant, into the file `token`.
-    async fn log_in(&mut self, name: &str) {
-        let scopes = "read write";
-        let oob = "urn:ietf:wg:oauth:2.0:oob";
-        let app = json!({ "client_name": "replica", "redirect_uris": oob, "scopes": scopes });
-        let app = self.post("/api/v1/apps", &app).await;
-        let grant = json!({
-            "grant_type": "password", "username": name, "password": PASSPHRASE, "scope": scopes,
-            "client_id": app["client_id"], "client_secret": app["client_secret"],
-        });
-        let token = self.post("/oauth/token", &grant).await;
-        self.token = token["access_token"].as_str().unwrap().to_owned();
-        self.data_dir.file("token", &format!("{}\n", self.token));
-    }
-
-    async fn get(&self, path: &str) -> Value {
-        let request = self.client.get(format!("{}{path}", self.base()));
-        self.answered(request).await
-    }
-
-    async fn post(&self, path: &str, body: &Value) -> Value {
-        let request = self.client.post(format!("{}{path}", self.base()));
-        let request = request.header("content-type", "application/json");
-        self.answered(request.body(body.to_string())).await
-    }
-
-    async fn answered(&self, request: RequestBuilder) -> Value {
-        let request = match self.token.is_empty() {
-            true => request,
-            false => request.bearer_auth(&self.token),
-        };
-        let answer = request.send().await.unwrap();
-        let (status, text) = (answer.status(), answer.text().await.unwrap());
-        assert_eq!(status.as_u16(), 200, "{text}");
-        serde_json::from_str(&text).unwrap()
-    }
-
-    /// The `uri`s of the account's bookmarks on the server, sorted.
-    async fn bookmarks(&self) -> Vec<String> {
-        let page = self.get("/api/v1/bookmarks").await;
-        let posts = page.as_array().unwrap().iter();
-        let mut uris: Vec<String> = posts
-            .map(|post| post["uri"].as_str().unwrap().to_owned())
-            .collect();
-        uris.sort();
-        uris
-    }
-
-    fn uri(&self, post: usize) -> &str {
-        &self.posts[post].0
-    }
-
-    /// Runs a command on a replica.
-    fn run(&self, replica: &str, arguments: &[&str]) -> Ended {
-        let mut all = vec!["--json", "replica", "--replica", replica];
-        all.extend(arguments);
-        let ended = self.data_dir.run(&all);
-        for output in [&ended.stdout, &ended.stderr] {
-            assert!(!output.contains(&self.token), "{output}");
-        }
-        ended
-    }
-
-    /// The lines of JSON of a command on a replica, which must succeed.
-    fn replica(&self, replica: &str, arguments: &[&str]) -> Vec<Value> {
-        let ended = self.run(replica, arguments);
-        assert_eq!(ended.status, 0, "{arguments:?}: {ended:?}");
-        lines(&ended.stdout)
-    }
-
-    fn init(&self, replica: &str) {
-        let made = self.replica(replica, &["init", &self.base(), "--token-file", "token"]);
-        assert_eq!(made[0]["outcome"], "made", "{made:?}");
-    }
-
     /// Copies the folder of a replica.
     fn copy(&self, replica: &str, copy: &str) {
         let [from, to] = [replica, copy].map(|name| self.data_dir.folder().join(name));
@@ -388,10 +249,26 @@ async fn a_replica_reads_a_source_without_its_server() {
         (&marked["bookmarked"], &marked["note"]),
         (&json!(true), &json!("to read"))
     );
+    scene.replica(
+        "one",
+        &["draft", "add", "Good", "morning", "--reply-to", uri],
+    );
+    let drafts = scene.replica("one", &["draft"]);
+    let key = drafts[0]["key"].as_str().unwrap();
+    scene.replica("one", &["draft", "edit", key, "Good", "evening"]);
+    let draft = &scene.replica("one", &["draft"])[0]["value"];
+    assert_eq!(
+        (&draft["text"], &draft["in_reply_to"]),
+        (&json!("Good evening"), &json!(uri))
+    );
+    scene.replica("one", &["draft", "remove", key]);
+    assert!(scene.replica("one", &["draft"]).is_empty());
     let words = ["replica", "--replica", "one", "timeline", "--limit", "2"];
     let words = scene.data_dir.run(&words).stdout;
     assert!(words.contains("\n* "), "{words}");
     assert!(words.ends_with("note: to read\n"), "{words}");
+    // A bookmark would keep its post for a moment longer than the source.
+    scene.replica("one", &["bookmark", uri, "--remove"]);
 
     // A post that its author deletes goes with the next sync.
     scene.start();
@@ -407,6 +284,15 @@ async fn a_replica_reads_a_source_without_its_server() {
     let subscription = &status["subscriptions"][0];
     assert_eq!(subscription["entries"], after[0].len(), "{status}");
     assert_eq!(subscription["is_complete"], true, "{status}");
+
+    // A filter leaves what it selects.
+    let refused = ["subscribe", "sim", "--filter", "favourites:>1"];
+    assert_eq!(scene.run("one", &refused).status, 2);
+    let filtered = scene.replica("one", &["subscribe", "sim", "--filter", QUERIES[1]]);
+    assert_eq!(filtered[0]["filter"], QUERIES[1], "{filtered:?}");
+    scene.replica("one", &["sync"]);
+    let left = scene.found_offline("one");
+    assert_eq!(left[0], left[1]);
     assert!(scene.replica("one", &["unsubscribe", "sim"]).is_empty());
     assert!(scene.replica("one", &["timeline"]).is_empty());
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod dump;
+mod failover;
 mod fresh;
 mod link;
 mod named;
@@ -15,6 +16,7 @@ mod url;
 
 pub use cluster::{Cluster, ClusterError};
 pub use dump::dump;
+pub use failover::Failover;
 pub use fresh::{Fresh, databases, postgres_database};
 pub use link::{Cuts, Link};
 pub use named::{Dropped, NamedServer, NamedServerError, TEST_RUN};

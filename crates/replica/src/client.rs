@@ -1,17 +1,19 @@
 use std::{error::Error, time::Duration};
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, PushAnswer, SyncAnswer, SyncRequest,
+    DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer, SyncRequest,
 };
 use reqwest::{
     Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
 };
 use serde::{Deserialize, de::DeserializeOwned};
+use url::form_urlencoded::Serializer;
 
 use crate::{
-    ReplicaError,
+    NewsStream, ReplicaError,
     backoff::{Backoff, Random},
+    chunk_size::ChunkSize,
     server_url::ServerUrl,
     token::Token,
 };
@@ -86,6 +88,33 @@ impl Client {
         &self.server
     }
 
+    /// Opens a stream that tells of changes of the account's library and of these sources' libraries, the first time at once.
+    /// At most 200 of them are named. The request is sent once.
+    ///
+    /// # Errors
+    /// [`ReplicaError`] if the server does not answer or refuses, as it does if the account may not read one of the libraries.
+    pub async fn news<'a>(
+        &self,
+        libraries: impl IntoIterator<Item = &'a str>,
+    ) -> Result<NewsStream, ReplicaError> {
+        let named = libraries.into_iter().take(MAX_NAMED);
+        let query = {
+            let mut pairs = Serializer::new(String::new());
+            pairs.extend_pairs(named.map(|library| ("library", library)));
+            pairs.finish()
+        };
+        let url = format!("{}{EVENTS}?{query}", self.server);
+        let request = self.http.get(url).bearer_auth(self.token.expose());
+        let response = request
+            .send()
+            .await
+            .map_err(|error| self.unreachable(&error))?;
+        match response.status() {
+            StatusCode::OK => Ok(NewsStream::new(response)),
+            status => Err(self.refusal(status, &[], retry_after_s(&response))),
+        }
+    }
+
     /// The token.
     pub(crate) fn token(&self) -> &Token {
         &self.token
@@ -102,6 +131,40 @@ impl Client {
     ) -> Result<SyncAnswer, ReplicaError> {
         let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;
         self.exchange(PULL, Some(&body), random).await
+    }
+
+    /// Pulls the next chunk of libraries. After a lost answer the next try asks for a smaller one.
+    ///
+    /// # Errors
+    /// The same as those of [`Client::pull`].
+    pub(crate) async fn pull_chunk(
+        &self,
+        libraries: Vec<LibraryRequest>,
+        size: &mut ChunkSize,
+        random: &mut Random<'_>,
+    ) -> Result<SyncAnswer, ReplicaError> {
+        let mut request = SyncRequest {
+            libraries,
+            max_entries: Some(MAX_ENTRIES),
+            max_bytes: None,
+        };
+        let mut backoff = self.retries.backoff;
+        loop {
+            request.max_bytes = Some(size.max_bytes());
+            let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
+            match self.exchange_once(PULL, Some(&body)).await {
+                Ok(answer) => {
+                    size.arrive();
+                    return Ok(answer);
+                }
+                Err(error) => {
+                    if matches!(error, ReplicaError::Unreachable { .. }) {
+                        size.lose();
+                    }
+                    self.wait_after(error, &mut backoff, random).await?;
+                }
+            }
+        }
     }
 
     /// Asks for the libraries that the account may read.
@@ -127,18 +190,16 @@ impl Client {
         self.exchange(PUSH, Some(body), random).await
     }
 
-    /// Asks for the digest of the account's library.
+    /// Asks for a digest.
     ///
     /// # Errors
     /// The same as those of [`Client::pull`].
     pub(crate) async fn digest(
         &self,
+        request: &DigestRequest,
         random: &mut Random<'_>,
     ) -> Result<DigestAnswer, ReplicaError> {
-        let request = DigestRequest {
-            library: ACCOUNT_LIBRARY.to_owned(),
-        };
-        let body = serde_json::to_string(&request).map_err(ReplicaError::damaged)?;
+        let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;
         self.exchange(DIGEST, Some(&body), random).await
     }
 
@@ -151,18 +212,34 @@ impl Client {
     ) -> Result<T, ReplicaError> {
         let mut backoff = self.retries.backoff;
         loop {
-            let error = match self.exchange_once(path, body).await {
-                Err(error) if error.may_pass() => error,
-                outcome => return outcome,
-            };
-            let asked = error.asked_wait();
-            let wait = backoff.fail(random).max(asked);
-            if backoff.failures() >= self.retries.max_tries || asked > MAX_ASKED_WAIT {
-                return Err(error);
+            match self.exchange_once(path, body).await {
+                Ok(answer) => return Ok(answer),
+                Err(error) => self.wait_after(error, &mut backoff, random).await?,
             }
-            tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
-            tokio::time::sleep(wait).await;
         }
+    }
+
+    /// Waits for the next try of a request.
+    ///
+    /// # Errors
+    /// The error, if another try cannot help or this was the last one.
+    async fn wait_after(
+        &self,
+        error: ReplicaError,
+        backoff: &mut Backoff,
+        random: &mut Random<'_>,
+    ) -> Result<(), ReplicaError> {
+        if !error.may_pass() {
+            return Err(error);
+        }
+        let asked = error.asked_wait();
+        let wait = backoff.fail(random).max(asked);
+        if backoff.failures() >= self.retries.max_tries || asked > MAX_ASKED_WAIT {
+            return Err(error);
+        }
+        tracing::warn!("{error}; trying again in {:.1} s", wait.as_secs_f64());
+        tokio::time::sleep(wait).await;
+        Ok(())
     }
 
     async fn exchange_once<T: DeserializeOwned>(
@@ -180,10 +257,7 @@ impl Client {
             None => self.http.get(url),
         };
         let request = request.bearer_auth(self.token.expose());
-        let unreachable = |error: reqwest::Error| ReplicaError::Unreachable {
-            server: self.server.to_string(),
-            cause: self.token.without(&cause(&error)),
-        };
+        let unreachable = |error: reqwest::Error| self.unreachable(&error);
         let mut response = request.send().await.map_err(unreachable)?;
         let status = response.status();
         let retry_after_s = retry_after_s(&response);
@@ -199,6 +273,13 @@ impl Client {
                 .map_err(|error| self.malformed(&error.to_string()));
         }
         Err(self.refusal(status, &answer, retry_after_s))
+    }
+
+    fn unreachable(&self, error: &reqwest::Error) -> ReplicaError {
+        ReplicaError::Unreachable {
+            server: self.server.to_string(),
+            cause: self.token.without(&cause(error)),
+        }
     }
 
     fn malformed(&self, cause: &str) -> ReplicaError {
@@ -292,12 +373,17 @@ const PULL: &str = "/api/driftline/v1/sync";
 const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const LIBRARIES: &str = "/api/driftline/v1/sync/libraries";
 const PUSH: &str = "/api/driftline/v1/sync/push";
+/// The largest number of objects and tombstones in a chunk, which is the protocol's bound.
+pub(crate) const MAX_ENTRIES: u32 = 1_000;
+const EVENTS: &str = "/api/driftline/v1/sync/events";
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
-/// A chunk of the default size arrives in time over 2 kB/s.
+/// The largest chunk arrives in time over 5 kB/s. Over slower connections it counts as lost, and smaller ones follow.
 const TOTAL_TIMEOUT: Duration = Duration::from_secs(900);
 /// A command does not wait longer than this because a server asks for it.
 const MAX_ASKED_WAIT: Duration = Duration::from_secs(60);
 /// An object that is larger than a chunk comes alone.
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 const MAX_TEXT_CHARS: usize = 200;
+/// The number of libraries that a request names.
+const MAX_NAMED: usize = 200;

@@ -106,6 +106,19 @@ pub(crate) fn below_in(
     Ok(tx.query(&sql, &[&library, &place, &limit], entry)?)
 }
 
+/// Entries of a library after a key, by their keys.
+pub(crate) fn after_key(
+    tx: &mut Tx<'_>,
+    library: &str,
+    key: &str,
+    limit: u32,
+) -> Result<Vec<EntryRow>, ReplicaError> {
+    let sql = format!(
+        "select {COLUMNS} from entry where library = $1 and key > $2 order by key limit $3"
+    );
+    Ok(tx.query(&sql, &[&library, &key, &limit], entry)?)
+}
+
 /// True if any library has an entry with this key at a place or above it.
 pub(crate) fn is_at_or_above(tx: &mut Tx<'_>, key: &str, place: i64) -> Result<bool, ReplicaError> {
     let count = tx.query_one(

@@ -173,8 +173,8 @@ pub enum ReplicaError {
     /// A value is not of its key's kind.
     #[error(transparent)]
     Value(#[from] ValueError),
-    /// Devices cannot change objects of this kind.
-    #[error("{0} can only be changed on the server")]
+    /// Devices do not delete the object, or its kind is unknown.
+    #[error("{0} is never deleted, or its kind is unknown to this program")]
     ReadOnly(ObjectKey),
     /// The replica has no conflict with this number.
     #[error("there is no open conflict {0}; `driftline replica conflicts` lists them")]

@@ -12,12 +12,14 @@
 //! - The token is in no error and in no log.
 
 mod backoff;
+mod chunk_size;
 mod client;
 mod conflict_row;
 mod entry_row;
 mod error;
 mod folder;
 mod intake;
+mod news_stream;
 mod object_row;
 mod push_job;
 mod replica;
@@ -27,6 +29,7 @@ mod source_intake;
 mod subscription;
 mod subscription_row;
 mod sync;
+mod sync_predicate;
 mod timeline;
 mod token;
 mod verify;
@@ -35,11 +38,12 @@ pub use backoff::{Backoff, Random, jittered};
 pub use client::{Client, Retries};
 pub use conflict_row::ConflictRow;
 pub use error::ReplicaError;
-pub use object_row::{KindCount, ReplicaObject};
+pub use news_stream::NewsStream;
+pub use object_row::{KindCount, PostCopy, ReplicaObject};
 pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
 pub use server_url::ServerUrl;
 pub use subscription_row::Subscription;
 pub use sync::{SyncContext, SyncProgress, SyncReport};
 pub use timeline::{ReplicaPost, TimelineQuery};
 pub use token::Token;
-pub use verify::Verified;
+pub use verify::{Verified, VerifiedLibrary};

@@ -2,8 +2,9 @@ use driftline_core::sync::{
     Base, LibraryDigest, LocalObject, ObjectKey, Outcome, Usn, object_digest,
 };
 use driftline_db::{DbError, Row, ToValue, Tx};
-use serde::Serialize;
-use serde_json::Value;
+use driftline_mastodon::StatedFacts;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
 
 use crate::{ReplicaError, conflict_row};
 
@@ -18,18 +19,70 @@ pub struct ReplicaObject {
     pub value: Value,
     /// True if a change was not sent yet.
     pub dirty: bool,
+    /// The post of a bookmark, if the replica has a copy.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy: Option<PostCopy>,
+}
+
+/// The copy of a post, in words.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct PostCopy {
+    /// The author, `name@host`.
+    pub author: String,
+    /// The text, with its warning, the options of its poll and the descriptions of its media.
+    pub text: String,
 }
 
 impl ReplicaObject {
-    /// The object, unless it was deleted here.
-    pub(crate) fn from_local(local: LocalObject) -> Option<Self> {
+    /// The object, unless it was deleted here. The copy of a post is read as the server at `origin` shows it.
+    pub(crate) fn from_local(local: LocalObject, origin: &str) -> Option<Self> {
+        let usn = local.base.as_ref().map(|base| base.usn);
+        let dirty = local.is_dirty();
+        let value = local.value?;
+        let status = value.get("status").filter(|status| status.is_object());
+        let copy = status.map(|status| {
+            let stated = StatedFacts::read(&status.to_string(), origin);
+            PostCopy {
+                author: stated.author,
+                text: stated.entries.join("\n\n"),
+            }
+        });
         Some(Self {
-            usn: local.base.as_ref().map(|base| base.usn),
-            dirty: local.is_dirty(),
-            value: local.value?,
             key: local.key,
+            usn,
+            value,
+            dirty,
+            copy,
         })
     }
+}
+
+/// The part of a bookmark's value that has the copy of its post.
+#[derive(Deserialize)]
+struct CopyValue<'a> {
+    #[serde(default)]
+    post: Option<String>,
+    #[serde(borrow)]
+    status: &'a RawValue,
+}
+
+/// The copies of posts that bookmarks have and `is_shown` accepts, the last changed first, each with the ID by which the
+/// server knows the post.
+pub(crate) fn copies(
+    tx: &mut Tx<'_>,
+    mut is_shown: impl FnMut(&str) -> bool,
+) -> Result<Vec<(String, Box<RawValue>)>, ReplicaError> {
+    let found = tx.query(
+        "select value from object where key >= 'bookmark:' and key < 'bookmark;' and value is not null
+         order by base_usn desc, key",
+        &[],
+        |row| {
+            let value = serde_json::from_str::<CopyValue<'_>>(row.str("value")?).ok();
+            let shown = value.filter(|value| is_shown(value.status.get()));
+            Ok(shown.map(|value| (value.post.unwrap_or_default(), value.status.to_owned())))
+        },
+    )?;
+    Ok(found.into_iter().flatten().collect())
 }
 
 /// Reads an object.

@@ -189,9 +189,11 @@ impl Replica {
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn objects(&self, kind: Option<&str>) -> Result<Vec<ReplicaObject>, ReplicaError> {
         let kind = kind.map(str::to_owned);
+        let origin = self.url().origin();
         self.read(move |tx| {
             let objects = object_row::list(tx, kind.as_deref())?.into_iter();
-            Ok(objects.filter_map(ReplicaObject::from_local).collect())
+            let objects = objects.filter_map(|object| ReplicaObject::from_local(object, &origin));
+            Ok(objects.collect())
         })
         .await
     }
@@ -201,16 +203,19 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn object(&self, key: &ObjectKey) -> Result<Option<ReplicaObject>, ReplicaError> {
-        let key = key.clone();
-        self.read(move |tx| Ok(object_row::get(tx, &key)?.and_then(ReplicaObject::from_local)))
-            .await
+        let (key, origin) = (key.clone(), self.url().origin());
+        self.read(move |tx| {
+            let object = object_row::get(tx, &key)?;
+            Ok(object.and_then(|object| ReplicaObject::from_local(object, &origin)))
+        })
+        .await
     }
 
     /// Gives an object another value; `None` deletes it, and with a list its accounts. The next sync sends the change.
     ///
     /// # Errors
-    /// [`ReplicaError::ReadOnly`] if devices cannot change objects of this kind; [`ReplicaError::Value`] if the value is not
-    /// one of the kind; [`ReplicaError::Db`] if the database fails.
+    /// [`ReplicaError::ReadOnly`] if the kind is unknown or devices do not delete such objects; [`ReplicaError::Value`] if
+    /// the value is not one of the kind; [`ReplicaError::Db`] if the database fails.
     pub async fn edit(&self, key: ObjectKey, value: Option<Value>) -> Result<Edited, ReplicaError> {
         let value = checked(&key, value)?;
         self.write(move |tx| edit(tx, &key, value.clone())).await
@@ -227,8 +232,8 @@ impl Replica {
     /// Resolves a conflict.
     ///
     /// # Errors
-    /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if devices
-    /// cannot send objects of this kind; [`ReplicaError::Db`] if the database fails.
+    /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if the
+    /// kind is unknown or devices do not delete such objects; [`ReplicaError::Db`] if the database fails.
     pub async fn resolve(&self, id: i64, resolution: Resolution) -> Result<Resolved, ReplicaError> {
         self.write(move |tx| {
             let conflict = conflict_row::open(tx, id)?;
@@ -290,6 +295,7 @@ pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Bind
         libraries: vec![LibraryRequest {
             library: ACCOUNT_LIBRARY.to_owned(),
             cursor: None,
+            filter: None,
         }],
         max_entries: Some(1),
         max_bytes: Some(10_000),
@@ -374,7 +380,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
 /// The value that a device may give an object.
 fn checked(key: &ObjectKey, value: Option<Value>) -> Result<Option<Value>, ReplicaError> {
     match (key.kind(), &value) {
-        (None | Some(ObjectKind::Filter), _) | (Some(ObjectKind::Marker), None) => {
+        (None, _) | (Some(ObjectKind::Marker | ObjectKind::Profile), None) => {
             return Err(ReplicaError::ReadOnly(key.clone()));
         }
         _ => {}

@@ -62,6 +62,10 @@ create table subscription (
     library text primary key not null {collate_c},
     -- The source's name.
     source text not null,
+    -- The predicate that selects its posts, as JSON; without one all are here.
+    filter text,
+    -- True from a change of the filter until the full sync after it is complete.
+    is_refiltered {bool} not null,
     cursor text,
     full_sync {i64} not null,
     is_complete {bool} not null,

@@ -53,7 +53,8 @@ impl SourceIntakeJob {
             counts.removed += entry_row::sweep(tx, library, full_sync)?;
         }
         let (removed, all) = (row.pull.removed + counts.removed, held.max(now_held));
-        let is_asked = !self.may_remove_many && !intake.is_gone;
+        // A person has changed the filter.
+        let is_asked = !self.may_remove_many && !intake.is_gone && !row.is_refiltered;
         if is_asked && is_mass_deletion(removed, all) {
             return Err(ReplicaError::ManyRemoved {
                 library: format!("the source {}", row.source),
@@ -61,7 +62,7 @@ impl SourceIntakeJob {
                 all,
             });
         }
-        let pull = match intake.is_last {
+        let pull = match intake.is_last || (row.is_refiltered && intake.sweeps) {
             true => PullCounts::default(),
             false => PullCounts {
                 held: Some(held),

@@ -3,23 +3,28 @@ use crate::{
     backoff::Random,
     client::Client,
     replica::{ask, check_binding},
-    subscription_row,
+    subscription_row, sync_predicate,
 };
 
 impl Replica {
-    /// Subscribes to the sources with these names, beside those that are subscribed. The next sync copies them. Returns all
-    /// subscriptions, by the sources' names.
+    /// Subscribes to the sources with these names, beside those that are subscribed. The next sync copies their posts that match
+    /// the filter, a predicate in its text form, or all of them without one, and removes others. Returns all subscriptions, by
+    /// the sources' names.
     ///
     /// # Errors
-    /// [`ReplicaError::NoSource`] if the account may read no source with one of the names; nothing is subscribed then.
-    /// Another [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the
+    /// [`ReplicaError::NoSource`] if the account may read no source with one of the names; [`ReplicaError::Query`] if the filter
+    /// is not valid, or has a term that a filter of a synced library must not have. Nothing is subscribed then. Another [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the
     /// database fails.
     pub async fn subscribe(
         &self,
         client: &Client,
         names: &[String],
+        filter: Option<&str>,
         random: &mut Random<'_>,
     ) -> Result<Vec<Subscription>, ReplicaError> {
+        let origin = self.url().origin();
+        let filter = filter.map(|text| sync_predicate::parse(text, &origin));
+        let filter = filter.transpose()?;
         // The IDs of libraries are those of one server.
         let found = ask(client, random).await?;
         check_binding(self.url(), self.binding(), &found)?;
@@ -47,7 +52,7 @@ impl Replica {
                         subscription_row::remove(tx, &old.progress.library)?;
                     }
                 }
-                subscription_row::add(tx, library, source)?;
+                subscription_row::add(tx, library, source, filter.as_ref())?;
             }
             subscription_row::counted(tx)
         })

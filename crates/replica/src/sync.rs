@@ -1,12 +1,13 @@
 use driftline_core::sync::{
     ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceSession,
-    SyncAnswer, SyncRequest, SyncSession, SyncStep, SyncStop,
+    SyncAnswer, SyncSession, SyncStep, SyncStop,
 };
 use serde::Serialize;
 
 use crate::{
     Replica, ReplicaError,
     backoff::Random,
+    chunk_size::ChunkSize,
     client::Client,
     conflict_row,
     intake::{IntakeCounts, IntakeJob},
@@ -80,6 +81,8 @@ struct Run<'a, 'c> {
     session: SyncSession,
     sources: SourceSession,
     work: SyncProgress,
+    /// The size of the next chunk.
+    chunk_size: ChunkSize,
     /// The largest number of changes in a push.
     max_changes: usize,
 }
@@ -144,6 +147,10 @@ impl Replica {
             })
             .await?;
         let now_ms = context.now_ms;
+        let was_interrupted = row.progress.paging.is_some()
+            || sources
+                .iter()
+                .any(|source| source.cursor.is_some() && !source.is_complete);
         let mut run = Run {
             replica: self,
             client,
@@ -151,6 +158,7 @@ impl Replica {
             sources: SourceSession::new(row.binding.clone(), sources),
             session: SyncSession::new(row.progress, Some(row.binding)),
             work: SyncProgress::default(),
+            chunk_size: ChunkSize::new(was_interrupted),
             max_changes: MAX_PUSH_CHANGES,
         };
         run.steps(direction).await?;
@@ -201,6 +209,7 @@ impl Run<'_, '_> {
                     let own = LibraryRequest {
                         library: ACCOUNT_LIBRARY.to_owned(),
                         cursor,
+                        filter: None,
                     };
                     self.pull(Some(own)).await?;
                 }
@@ -219,12 +228,12 @@ impl Run<'_, '_> {
     /// Sends one request for the account's library, if `own` is one, and the sources that may have news. Stores the answer.
     async fn pull(&mut self, own: Option<LibraryRequest>) -> Result<(), ReplicaError> {
         let names_own = own.is_some();
-        let request = SyncRequest {
-            libraries: own.into_iter().chain(self.sources.next()).collect(),
-            max_entries: None,
-            max_bytes: None,
-        };
-        let answer = self.client.pull(&request, self.context.random).await?;
+        let libraries = own.into_iter().chain(self.sources.next()).collect();
+        let size = &mut self.chunk_size;
+        let answer = self
+            .client
+            .pull_chunk(libraries, size, self.context.random)
+            .await?;
         let is_own = |news: &LibraryNews| news.library == ACCOUNT_LIBRARY;
         let (own, others): (Vec<_>, Vec<_>) = answer.news.into_iter().partition(is_own);
         let part = |news| SyncAnswer {

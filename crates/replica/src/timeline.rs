@@ -2,7 +2,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use driftline_core::{
     post::Visibility,
-    predicate::{Matcher, NameContext, NeededFacts, PostFacts, Predicate, Usage},
+    predicate::{Matcher, NeededFacts, PostFacts},
     sync::{ObjectKey, ObjectKind},
 };
 use driftline_db::Tx;
@@ -16,6 +16,7 @@ use crate::{
     object_row,
     subscription::in_words,
     subscription_row::{self, SubscriptionRow},
+    sync_predicate,
 };
 
 /// The arguments of [`Replica::timeline`].
@@ -31,12 +32,13 @@ pub struct TimelineQuery {
     pub matching: Option<String>,
 }
 
-/// A post of a subscribed source.
+/// A post of a subscribed source, or of a bookmark.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReplicaPost {
-    /// The place in the source's timeline, in decimal digits. Later entries have larger ones.
+    /// The place in the source's timeline, in decimal digits. Later entries have larger ones. Of a bookmark, the ID by which the
+    /// server knows the post.
     pub place: String,
-    /// The source's name.
+    /// The source's name; empty for a bookmark's post.
     pub source: String,
     /// Its name across servers.
     pub uri: Option<String>,
@@ -60,7 +62,8 @@ pub struct ReplicaPost {
 
 impl Replica {
     /// The posts of one subscription or of all, by descending places. Each post comes once, at its highest place among them.
-    /// With a predicate, the entries are read one after the other until enough posts match.
+    /// With a predicate, the entries are read one after the other until enough posts match. If all subscriptions were read from
+    /// their newest posts, the posts of bookmarks that are in none of them follow.
     ///
     /// # Errors
     /// [`ReplicaError::NotSubscribed`] if there is no subscription of the source; [`ReplicaError::Query`] if the predicate is
@@ -92,16 +95,7 @@ struct Filter {
 
 impl Filter {
     fn parse(text: &str, origin: &str) -> Result<Self, ReplicaError> {
-        let names = NameContext {
-            origin,
-            viewer: None,
-        };
-        let predicate = Predicate::parse(text, &names).map_err(|error| {
-            let hint = error.problem.hint();
-            ReplicaError::Query(format!("{error}. {hint}"))
-        })?;
-        let valid = predicate.validate(Usage::Sync);
-        valid.map_err(|error| ReplicaError::Query(error.to_string()))?;
+        let predicate = sync_predicate::parse(text, origin)?;
         Ok(Self {
             matcher: Matcher::new(&predicate),
             needed: predicate.needed_facts(),
@@ -170,6 +164,20 @@ impl Scan<'_> {
                 }
             }
         }
+        if let Some(filter) = self
+            .filter
+            .filter(|_| one.is_none() && self.query.below.is_none())
+        {
+            let matches = |status: &str| filter.matches(status, self.origin);
+            for (place, status) in object_row::copies(tx, matches)? {
+                let post = RawObject::parse(status.get()).unwrap_or_default();
+                let uri = post.some_text("uri").map(Cow::into_owned);
+                let is_new = uri.is_none_or(|uri| self.names.insert(uri));
+                if is_new && posts.len() < self.query.limit {
+                    posts.push(shown(tx, &status, (place, String::new()), self.origin)?);
+                }
+            }
+        }
         Ok(posts)
     }
 
@@ -205,32 +213,14 @@ impl Scan<'_> {
         let post = RawObject::parse(json).unwrap_or_default();
         let uri = post.some_text("uri").map(Cow::into_owned);
         let local_name = || format!("{} {}", row.library, row.key);
-        let name = uri.clone().unwrap_or_else(local_name);
+        let name = uri.unwrap_or_else(local_name);
         if !self.names.insert(name) || self.was_above(tx, row)? {
             return Ok(None);
         }
-        let stated = StatedFacts::read(json, self.origin);
-        let boosted = post.object("reblog");
-        let marked = match boosted.get("id") {
-            Some(_) => &boosted,
-            None => &post,
-        };
-        let note = mark(tx, ObjectKind::Note, marked)?;
         let mut subscriptions = self.subscriptions.iter();
         let source = subscriptions.find(|of| of.progress.library == row.library);
-        Ok(Some(ReplicaPost {
-            place: row.place.to_string(),
-            source: source.map(|of| of.source.clone()).unwrap_or_default(),
-            url: post.some_text("url").map(Cow::into_owned),
-            author: stated.author,
-            created_at_ms: post.time_ms("created_at"),
-            visibility: visibility(&post),
-            text: stated.entries.join("\n\n"),
-            bookmarked: mark(tx, ObjectKind::Bookmark, marked)?.is_some(),
-            note: note.and_then(|note| Some(note["text"].as_str()?.to_owned())),
-            status: status.to_owned(),
-            uri,
-        }))
+        let source = source.map(|of| of.source.clone()).unwrap_or_default();
+        shown(tx, status, (row.place.to_string(), source), self.origin).map(Some)
     }
 
     /// True if another source has the post at a place that is not below the one that is asked for: it was shown there.
@@ -242,6 +232,36 @@ impl Scan<'_> {
             _ => Ok(false),
         }
     }
+}
+
+/// A post as it is returned, with its place and the name of its source.
+fn shown(
+    tx: &mut Tx<'_>,
+    status: &RawValue,
+    (place, source): (String, String),
+    origin: &str,
+) -> Result<ReplicaPost, ReplicaError> {
+    let post = RawObject::parse(status.get()).unwrap_or_default();
+    let stated = StatedFacts::read(status.get(), origin);
+    let boosted = post.object("reblog");
+    let marked = match boosted.get("id") {
+        Some(_) => &boosted,
+        None => &post,
+    };
+    let note = mark(tx, ObjectKind::Note, marked)?;
+    Ok(ReplicaPost {
+        place,
+        source,
+        uri: post.some_text("uri").map(Cow::into_owned),
+        url: post.some_text("url").map(Cow::into_owned),
+        author: stated.author,
+        created_at_ms: post.time_ms("created_at"),
+        visibility: visibility(&post),
+        text: stated.entries.join("\n\n"),
+        bookmarked: mark(tx, ObjectKind::Bookmark, marked)?.is_some(),
+        note: note.and_then(|note| Some(note["text"].as_str()?.to_owned())),
+        status: status.to_owned(),
+    })
 }
 
 /// The value of the bookmark of a post, or of the note on it.

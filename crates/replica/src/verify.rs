@@ -1,12 +1,42 @@
-use driftline_core::sync::LibraryProgress;
-use serde::Serialize;
+use std::time::Duration;
 
-use crate::{Replica, ReplicaError, client::Client, object_row, replica_row, sync::SyncContext};
+use driftline_core::{
+    post::Visibility,
+    sync::{ACCOUNT_LIBRARY, Binding, DigestRequest, LibraryDigest, LibraryProgress},
+};
+use driftline_db::Tx;
+use driftline_mastodon::RawObject;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use crate::{
+    Replica, ReplicaError,
+    client::Client,
+    entry_row, object_row,
+    replica::check_binding,
+    replica_row,
+    subscription_row::{self, SubscriptionRow},
+    sync::SyncContext,
+};
 
 /// The outcome of a comparison of a replica with its server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Verified {
-    /// True if the server's versions of all objects are here.
+    /// True if all libraries are equal.
+    pub is_equal: bool,
+    /// The libraries: the account's own, and those of the subscriptions by the sources' names.
+    pub libraries: Vec<VerifiedLibrary>,
+}
+
+/// The outcome of a comparison of a library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct VerifiedLibrary {
+    /// The library.
+    pub library: String,
+    /// The source's name; `None` for the account's own library.
+    pub source: Option<String>,
+    /// True if the server's versions of all objects are here. Of a source's post, the place, the time of its last edit and its
+    /// visibility are compared.
     pub is_equal: bool,
     /// The number of objects here. Changes that were not sent do not count.
     pub here: u64,
@@ -15,18 +45,70 @@ pub struct Verified {
 }
 
 impl Replica {
-    /// Fetches the changes of the server's library and compares it with the replica by a digest.
+    /// Fetches the changes of the server's libraries and compares them with the replica by digests.
     ///
     /// # Errors
-    /// The same as those of [`Replica::pull`]; [`ReplicaError::Moving`] if the library changed at each try.
+    /// The same as those of [`Replica::pull`]; [`ReplicaError::Moving`] if a library changed at each try.
     pub async fn verify(
         &self,
         client: &Client,
         context: &mut SyncContext<'_>,
     ) -> Result<Verified, ReplicaError> {
+        let mut libraries = vec![self.verify_account(client, context).await?];
+        let subscriptions = self.read(subscription_row::list).await?;
+        for row in subscriptions.into_iter().filter(|row| !row.is_gone) {
+            libraries.push(self.verify_source(client, context, row).await?);
+        }
+        Ok(Verified {
+            is_equal: libraries.iter().all(|of| of.is_equal),
+            libraries,
+        })
+    }
+
+    /// Makes the next synchronization of the libraries that differ a full one. Changes of this device stay.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Locked`] if another process syncs the replica for more than 5 s; [`ReplicaError::Db`] if the database
+    /// fails.
+    pub async fn begin_again(&self, verified: &Verified) -> Result<(), ReplicaError> {
+        let _lock = self.lock().await?;
+        let differ = verified.libraries.iter().filter(|of| !of.is_equal);
+        let differ: Vec<String> = differ.map(|of| of.library.clone()).collect();
+        self.write(move |tx| {
+            for library in &differ {
+                match library.as_str() {
+                    ACCOUNT_LIBRARY => {
+                        let old = replica_row::require(tx)?.progress;
+                        let progress = LibraryProgress {
+                            cursor: None,
+                            paging: None,
+                            // Of a synchronization of another process, which was interrupted.
+                            sweep: old.paging.or(old.sweep),
+                            ..old
+                        };
+                        replica_row::set_progress(tx, &progress)?;
+                    }
+                    source => subscription_row::begin_again(tx, source)?,
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn verify_account(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+    ) -> Result<VerifiedLibrary, ReplicaError> {
+        let request = DigestRequest {
+            library: ACCOUNT_LIBRARY.to_owned(),
+            filter: None,
+            cursor: None,
+        };
         for _ in 0..MAX_TRIES {
             self.pull(client, context).await?;
-            let there = client.digest(context.random).await?;
+            let there = client.digest(&request, context.random).await?;
             let (progress, here) = self
                 .read(|tx| {
                     let progress = replica_row::require(tx)?.progress;
@@ -35,39 +117,132 @@ impl Replica {
                 .await?;
             // Another process may be in a full sync.
             if progress.is_complete() && progress.cursor.as_ref() == Some(&there.cursor) {
-                return Ok(Verified {
+                return Ok(VerifiedLibrary {
+                    library: request.library,
+                    source: None,
                     is_equal: here.count() == there.count && here.text() == there.digest,
                     here: here.count(),
                     there: there.count,
                 });
             }
         }
-        Err(ReplicaError::Moving {
-            server: client.server().to_string(),
-        })
+        Err(self.moving())
     }
 
-    /// Makes the next synchronization a full one. Changes of this device stay.
-    ///
-    /// # Errors
-    /// [`ReplicaError::Locked`] if another process syncs the replica for more than 5 s; [`ReplicaError::Db`] if the database
-    /// fails.
-    pub async fn begin_again(&self) -> Result<(), ReplicaError> {
-        let _lock = self.lock().await?;
-        self.write(|tx| {
-            let old = replica_row::require(tx)?.progress;
-            let progress = LibraryProgress {
-                cursor: None,
-                paging: None,
-                // Of a synchronization of another process, which was interrupted.
-                sweep: old.paging.or(old.sweep),
-                ..old
+    /// Compares the copy of a source with the library as it is. Its cursors are not compared, which would tell of posts that the
+    /// account may not see: if the digests differ twice and nothing comes between, the copies differ. Once is not enough, since
+    /// a deleted post is hidden a moment before its tombstone is in the library.
+    async fn verify_source(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+        row: SubscriptionRow,
+    ) -> Result<VerifiedLibrary, ReplicaError> {
+        let mut has_differed = false;
+        for _ in 0..MAX_TRIES {
+            let there = self.digest_there(client, context, &row).await?;
+            let library = row.progress.library.clone();
+            let here = self.read(move |tx| digest_here(tx, &library)).await?;
+            let is_equal = here == there;
+            if !is_equal {
+                let has_news = self.pull(client, context).await?.has_changes();
+                if has_news || !has_differed {
+                    has_differed = !has_news;
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            }
+            return Ok(VerifiedLibrary {
+                library: row.progress.library,
+                source: Some(row.source),
+                is_equal,
+                here: here.count(),
+                there: there.count(),
+            });
+        }
+        Err(self.moving())
+    }
+
+    /// The sum of the server's digests of the parts of a source.
+    async fn digest_there(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+        row: &SubscriptionRow,
+    ) -> Result<LibraryDigest, ReplicaError> {
+        let malformed = |cause: &str| ReplicaError::Malformed {
+            server: client.server().to_string(),
+            cause: cause.to_owned(),
+        };
+        let mut request = DigestRequest {
+            library: row.progress.library.clone(),
+            filter: row.progress.filter.clone(),
+            cursor: None,
+        };
+        let mut sum = LibraryDigest::default();
+        for _ in 0..MAX_PARTS {
+            let answer = client.digest(&request, context.random).await?;
+            let part = LibraryDigest::of_answer(&answer);
+            sum.add_part(part.ok_or_else(|| malformed("a digest is not valid"))?);
+            let found = Binding {
+                server: answer.server,
+                account: answer.account,
             };
-            replica_row::set_progress(tx, &progress)
-        })
-        .await
+            check_binding(self.url(), self.binding(), &found)?;
+            if !answer.more {
+                return Ok(sum);
+            }
+            request.cursor = Some(answer.cursor);
+        }
+        Err(malformed("a digest has too many parts"))
+    }
+
+    fn moving(&self) -> ReplicaError {
+        ReplicaError::Moving {
+            server: self.url().to_string(),
+        }
     }
 }
 
-/// The number of tries while others change the library.
+/// The part of an entry's value that is read.
+#[derive(Deserialize)]
+struct EntryValue<'a> {
+    #[serde(borrow)]
+    status: &'a RawValue,
+}
+
+/// The digest of the copy of a source.
+fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaError> {
+    let mut digest = LibraryDigest::default();
+    let mut last = String::new();
+    loop {
+        let rows = entry_row::after_key(tx, library, &last, ENTRIES_AT_ONCE)?;
+        let Some(end) = rows.last() else {
+            return Ok(digest);
+        };
+        last.clone_from(&end.key);
+        for row in &rows {
+            let value: Result<EntryValue<'_>, _> = serde_json::from_str(&row.value);
+            let status = value.as_ref().map_or("{}", |value| value.status.get());
+            let status = RawObject::parse(status).unwrap_or_default();
+            let visibility = status.text("visibility");
+            // Of a visibility that is not known, the narrowest is assumed.
+            let visibility = visibility.and_then(|name| name.parse().ok());
+            digest.add_entry(
+                &row.key,
+                row.place.unsigned_abs(),
+                status.time_ms("edited_at"),
+                visibility.unwrap_or(Visibility::Direct),
+            );
+        }
+    }
+}
+
+/// The time after which another look is taken.
+const PAUSE: Duration = Duration::from_secs(1);
+/// The number of tries while others change a library.
 const MAX_TRIES: u32 = 5;
+/// The number of parts of a digest, each of which takes the server half a second.
+const MAX_PARTS: u32 = 10_000;
+/// The number of entries that are read at once.
+const ENTRIES_AT_ONCE: u32 = 1_000;

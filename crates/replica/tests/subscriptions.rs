@@ -5,9 +5,12 @@ mod support;
 
 use std::sync::Arc;
 
-use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
+use driftline_core::{post::Visibility, sync::LibraryDigest};
+use driftline_replica::{
+    ReplicaError, ReplicaPost, Subscription, SyncContext, TimelineQuery, Verified,
+};
 use serde_json::{Value, json};
-use support::{Answer, Device, ONCE, Request, Server, random};
+use support::{ACCOUNT, Answer, Device, ONCE, Request, SERVER, Server, random};
 
 const HOME: &str = "source:3";
 const NEWS: &str = "source:4";
@@ -62,10 +65,21 @@ async fn subscribe(
     server: &Server,
     names: &[&str],
 ) -> Result<Vec<Subscription>, ReplicaError> {
+    subscribe_with(device, server, names, None).await
+}
+
+async fn subscribe_with(
+    device: &Device,
+    server: &Server,
+    names: &[&str],
+    filter: Option<&str>,
+) -> Result<Vec<Subscription>, ReplicaError> {
     let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
     let replica = device.open().await;
     let client = device.client(server);
-    let subscribed = replica.subscribe(&client, &names, &mut random).await;
+    let subscribed = replica
+        .subscribe(&client, &names, filter, &mut random)
+        .await;
     replica.close().await;
     subscribed
 }
@@ -279,6 +293,180 @@ async fn forty_libraries_without_news_are_one_request() {
 }
 
 #[tokio::test]
+async fn another_filter_begins_a_full_sync_that_removes_the_rest_without_asking() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts(1..=50))]).await;
+    then_libraries(&server, &[(HOME, "home")]);
+    let subscribed = subscribe_with(&device, &server, &["home"], Some("p1 OR p2")).await;
+    let [home] = subscribed.unwrap().try_into().unwrap();
+    assert_eq!(home.filter.as_deref(), Some("p1 OR p2"));
+    assert_eq!((home.entries, home.is_complete), (50, false));
+    server.requests();
+    server.then_news(json!([part(HOME, "full", "f8", true, &posts([2]))]));
+    server.then_news(json!([part(HOME, "full", "f9", false, &posts([1]))]));
+    let mut since = part(HOME, "changes", "f10", false, &[]);
+    since["gone"] = json!([gone("p2")]);
+    server.then_news(json!([since]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.work.removed, 49);
+    assert_eq!(names(&device, all()).await, ["p1"]);
+    let requests = server.requests();
+    let sent = |request: &Request| {
+        let request = request.json();
+        let libraries = request["libraries"].as_array().unwrap();
+        let home = libraries.iter().find(|of| of["library"] == HOME).unwrap();
+        (home["cursor"].clone(), home["filter"]["tree"].clone())
+    };
+    let [first, second, third] = requests
+        .iter()
+        .map(sent)
+        .collect::<Vec<_>>()
+        .try_into()
+        .unwrap();
+    assert_eq!(
+        (&first.0, &second.0, &third.0),
+        (&Value::Null, &json!("f8"), &json!("f9"))
+    );
+    assert!(
+        first.1["or"].is_array() && first.1 == second.1 && first.1 == third.1,
+        "{first:?}"
+    );
+
+    // Later removals are asked about again, and the same filter changes nothing.
+    then_libraries(&server, &[(HOME, "home")]);
+    let subscribed = subscribe_with(&device, &server, &["home"], Some("p1 OR p2")).await;
+    assert!(subscribed.unwrap()[0].is_complete);
+    server.then_news(json!([part(HOME, "changes", "f11", false, &posts(1..=50))]));
+    device.sync(&server).await.unwrap();
+    let mut end = part(HOME, "changes", "f12", false, &[]);
+    end["gone"] = (1..=30).map(|n| gone(&format!("p{n}"))).collect();
+    server.then_news(json!([end]));
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::ManyRemoved { .. }), "{error}");
+}
+
+#[tokio::test]
+async fn a_filter_has_only_terms_of_the_post_itself() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    for term in ["favourites:>3", "is:followed", "mentions:ann"] {
+        let filter = format!("cat {term}");
+        let refused = subscribe_with(&device, &server, &["home"], Some(&filter)).await;
+        let error = refused.unwrap_err();
+        assert!(matches!(error, ReplicaError::Query(_)), "{error}");
+        assert!(
+            error.to_string().contains(term.split(':').next().unwrap()),
+            "{error}"
+        );
+    }
+    assert!(server.requests().is_empty());
+}
+
+/// Answers a request for a part of a digest, which is of these posts.
+fn then_digest(server: &Server, cursor: &str, more: bool, posts: &[Value]) {
+    let mut digest = LibraryDigest::default();
+    for post in posts {
+        let place = post["value"]["place"].as_str().unwrap().parse().unwrap();
+        let key = post["key"].as_str().unwrap();
+        digest.add_entry(key, place, None, Visibility::Public);
+    }
+    let part = json!({
+        "server": SERVER, "account": ACCOUNT, "cursor": cursor, "more": more,
+        "count": digest.count(), "digest": digest.text(),
+    });
+    server.then(Answer::Json(200, part));
+}
+
+async fn verify(device: &Device, server: &Server) -> Result<Verified, ReplicaError> {
+    let replica = device.open().await;
+    let client = device.client(server);
+    let mut random = random;
+    let mut context = SyncContext {
+        now_ms: 0,
+        random: &mut random,
+        may_remove_many: false,
+        progress: &mut |_| {},
+    };
+    let verified = replica.verify(&client, &mut context).await;
+    if let Ok(verified) = &verified {
+        replica.begin_again(verified).await.unwrap();
+    }
+    replica.close().await;
+    verified
+}
+
+#[tokio::test]
+async fn sources_are_verified_by_the_sum_of_their_parts() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts(1..=3))]).await;
+    let own_digest = json!({
+        "server": SERVER, "account": ACCOUNT, "cursor": "c9", "count": 0, "digest": "0".repeat(16),
+    });
+    let begin = || {
+        server.then_news(json!([]));
+        server.then(Answer::Json(200, own_digest.clone()));
+    };
+    begin();
+    then_digest(&server, "d2", true, &posts([3]));
+    then_digest(&server, "d1", false, &posts([2, 1]));
+    let verified = verify(&device, &server).await.unwrap();
+    assert!(verified.is_equal, "{verified:?}");
+    let requests = server.requests();
+    let cursors: Vec<Value> = requests[2..]
+        .iter()
+        .map(|of| of.json()["cursor"].clone())
+        .collect();
+    assert_eq!(cursors, [Value::Null, json!("d2")]);
+
+    // What came meanwhile is fetched before it counts as a difference.
+    begin();
+    then_digest(&server, "d1", false, &posts([4, 3, 2, 1]));
+    server.then_news(json!([part(HOME, "changes", "s10", false, &posts([4]))]));
+    then_digest(&server, "d1", false, &posts([4, 3, 2, 1]));
+    assert!(verify(&device, &server).await.unwrap().is_equal);
+
+    begin();
+    for _ in 0..2 {
+        then_digest(&server, "d1", false, &posts([5, 4, 3, 2, 1]));
+        server.then_news(json!([]));
+    }
+    let verified = verify(&device, &server).await.unwrap();
+    let [own, home] = verified.libraries.try_into().unwrap();
+    assert!(own.is_equal && !home.is_equal);
+    assert_eq!((home.here, home.there), (4, 5));
+    // The next one fetches all of it.
+    server.requests();
+    server.then_news(json!([part(HOME, "full", "t9", false, &posts(1..=5))]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let first = &server.requests()[0];
+    assert_eq!(
+        libraries(first),
+        [at("account", "c9"), (HOME.to_owned(), Value::Null)]
+    );
+    assert_eq!(server.answers_left(), 0);
+}
+
+#[tokio::test]
+async fn a_stream_tells_of_the_libraries_that_are_named() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    let client = device.client(&server);
+    let event = "event: news\ndata: {}\n\n:\n\n";
+    server.then(Answer::Events(event));
+    let mut news = client.news([HOME, NEWS]).await.unwrap();
+    assert!(news.next().await);
+    assert!(!news.next().await, "the stream has ended");
+    let [request] = server.requests().try_into().unwrap();
+    let expected = "/api/driftline/v1/sync/events?library=source%3A3&library=source%3A4";
+    assert_eq!(request.path, expected);
+    assert!(request.authorization.starts_with("Bearer "));
+    server.then(Answer::Json(404, json!({"error": "Record not found"})));
+    let refused = client.news([]).await;
+    assert!(matches!(refused, Err(ReplicaError::NoSync { .. })));
+}
+
+#[tokio::test]
 async fn a_cursor_that_does_not_advance_is_an_error() {
     let server = Server::start();
     let device = synced(&server, &[(HOME, "home", posts([1]))]).await;
@@ -435,4 +623,56 @@ async fn posts_are_read_once_with_their_marks_and_found() {
             "{refused}: {error}"
         );
     }
+}
+
+#[tokio::test]
+async fn bookmarked_posts_are_found_without_their_source() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts(1..=2))]).await;
+    let bookmark = |name: &str, usn: u64, value: Value| {
+        let key = format!("bookmark:{}", uri(name));
+        json!({"key": key, "usn": usn.to_string(), "value": value})
+    };
+    let copy = |name: &str| {
+        let status = post(name, 50)["value"]["status"].clone();
+        json!({"post": "50", "added": "51", "status": status})
+    };
+    let bookmarks = [
+        bookmark("p1", 11, copy("p1")),
+        bookmark("elsewhere", 12, copy("elsewhere")),
+        bookmark("hidden", 13, json!({"added": "52"})),
+    ];
+    server.then_news(json!([part(
+        "account", "changes", "c13", false, &bookmarks
+    )]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    let all_posts = || matching("from:ann@a.example");
+    assert_eq!(names(&device, all()).await, ["p2", "p1"]);
+    assert_eq!(names(&device, all_posts()).await, ["p2", "p1", "elsewhere"]);
+    assert_eq!(names(&device, matching("elsewhere")).await, ["elsewhere"]);
+    let two = TimelineQuery {
+        limit: 2,
+        ..all_posts()
+    };
+    assert_eq!(names(&device, two).await, ["p2", "p1"]);
+    let found = timeline(&device, matching("elsewhere")).await.unwrap();
+    let found = (found[0].bookmarked, found[0].source.as_str());
+    assert_eq!(found, (true, ""));
+    let replica = device.open().await;
+    let objects = replica.objects(Some("bookmark")).await.unwrap();
+    replica.close().await;
+    let texts: Vec<Option<&str>> = objects
+        .iter()
+        .map(|object| Some(object.copy.as_ref()?.text.as_str()))
+        .collect();
+    assert_eq!(texts, [Some("elsewhere"), None, Some("p1")]);
+
+    // The account may not see it any more.
+    let lost = [bookmark("elsewhere", 14, json!({"added": "51"}))];
+    server.then_news(json!([part("account", "changes", "c14", false, &lost)]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    assert_eq!(names(&device, all_posts()).await, ["p2", "p1"]);
+    assert_eq!(device.objects().await.len(), 3);
 }

@@ -42,6 +42,40 @@ async fn an_interrupted_full_sync_goes_on_at_its_cursor() {
     assert_eq!(status.synced_at_ms, Some(support::NOW_MS));
 }
 
+/// The sizes that the requests since the last call have asked for.
+fn sizes(server: &Server) -> Vec<Value> {
+    let requests = server.requests().into_iter();
+    requests
+        .map(|request| request.json()["max_bytes"].clone())
+        .collect()
+}
+
+#[tokio::test]
+async fn after_a_lost_answer_and_in_a_full_sync_that_goes_on_chunks_are_small() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    let retries = Retries {
+        max_tries: 2,
+        backoff: QUICK,
+    };
+    server.then(Answer::Lost);
+    let newest = json!([object(OTHER, 9, "b")]);
+    server.then_news(chunk("full", "c5", true, newest, json!([])));
+    server.then(Answer::Lost);
+    server.then(Answer::Lost);
+    let error = device.sync_with(&server, retries, false).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    assert_eq!(sizes(&server), [125_000, 50_000, 50_000, 50_000]);
+    let oldest = json!([object(POST, 3, "a")]);
+    server.then_news(chunk("full", "c9", false, oldest, json!([])));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    assert_eq!(sizes(&server), [50_000, 50_000]);
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    assert_eq!(sizes(&server), [125_000]);
+}
+
 #[tokio::test]
 async fn a_chunk_that_comes_twice_changes_nothing_more() {
     let server = Server::start();
@@ -391,15 +425,19 @@ async fn devices_change_what_the_protocol_lets_them() {
         let key = ObjectKey::parse(key).unwrap();
         replica.edit(key, value).await
     };
-    let filter = format!("filter:{:032x}", 1);
-    for key in [filter.as_str(), "draft:1"] {
-        let refused = edit(key, Some(json!({}))).await;
+    for (key, value) in [
+        ("later:1", Some(json!({}))),
+        ("marker:home", None),
+        ("profile:self", None),
+    ] {
+        let refused = edit(key, value).await;
         assert!(matches!(refused, Err(ReplicaError::ReadOnly(_))), "{key}");
     }
-    let refused = edit("marker:home", None).await;
-    assert!(matches!(refused, Err(ReplicaError::ReadOnly(_))));
-    let refused = edit(POST, Some(note(""))).await;
-    assert!(matches!(refused, Err(ReplicaError::Value(_))));
+    let filter = format!("filter:{:032x}", 1);
+    for (key, value) in [(POST, note("")), (filter.as_str(), json!({"title": "x"}))] {
+        let refused = edit(key, Some(value)).await;
+        assert!(matches!(refused, Err(ReplicaError::Value(_))), "{key}");
+    }
     for (value, changed, dirty) in [
         (Some(note("a")), true, true),
         (Some(note("a")), false, true),

@@ -5,6 +5,7 @@
 
 pub mod admin;
 pub mod bells;
+pub mod bookmark_watch;
 mod daemon;
 mod description;
 mod failing_lists;

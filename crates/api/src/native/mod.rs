@@ -7,7 +7,7 @@ mod list_feed;
 pub(crate) mod session;
 pub mod sources;
 pub(crate) mod stream;
-mod sync;
+pub(crate) mod sync;
 pub(crate) mod track;
 
 use std::sync::Arc;

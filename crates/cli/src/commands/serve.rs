@@ -14,7 +14,9 @@ use driftline_api::{
 use driftline_mirror::{Membership, PollersOptions};
 use driftline_net::Http;
 use driftline_runtime::{metrics::Part, now_ms};
-use driftline_server::{Daemon, HttpOptions, bells, index_keeper, server_keys, sign_up_sweep};
+use driftline_server::{
+    Daemon, HttpOptions, bells, bookmark_watch, index_keeper, server_keys, sign_up_sweep,
+};
 use driftline_store::Store;
 use serde_json::json;
 use tokio::{
@@ -220,6 +222,7 @@ async fn people(
     );
     tokio::spawn(fresh);
     tokio::spawn(sign_up_sweep::keep_swept(store.clone(), stop.clone()));
+    tokio::spawn(bookmark_watch::keep_watched(store.clone(), stop.clone()));
     let address = Address::configured(public_base);
     tokio::spawn(bells::keep_ringing(store.clone(), address, stop));
     people.sign_up = SignUp {

@@ -18,6 +18,7 @@ pub mod browser;
 pub mod exported;
 pub mod moody_server;
 pub mod quiet;
+pub mod replica_scene;
 pub mod small_disk;
 
 /// A data folder, and how the binary is run on it.

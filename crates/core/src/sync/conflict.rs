@@ -1,7 +1,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Base, LocalObject, ObjectKey};
+use super::{Base, LocalObject, ObjectKey, same_value::without_copy};
 
 /// An edit that was not stored, or a version that the server no longer has. The replica lists it until a person has resolved
 /// it.
@@ -56,12 +56,17 @@ impl Outcome {
 }
 
 impl LocalObject {
-    /// The conflict of the object's value.
+    /// The conflict of the object's value. It has no copy of a post: no later version would remove it there.
     pub(super) fn conflict(self, reason: ConflictReason) -> Conflict {
+        let kind = self.key.kind();
+        let without_copy = |value: Value| without_copy(kind, value);
         Conflict {
+            value: self.value.map(without_copy),
+            base: self.base.map(|base| Base {
+                value: base.value.map(without_copy),
+                ..base
+            }),
             key: self.key,
-            value: self.value,
-            base: self.base,
             reason,
             refusal: None,
         }

@@ -2,7 +2,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{ObjectKey, Usn, same_value::without_server_members};
+use super::{ObjectKey, Usn, same_value::versioned};
+use crate::{post::Visibility, predicate::Predicate};
 
 /// A digest of the living objects of a library. It does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,8 +16,15 @@ pub struct LibraryDigest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct DigestRequest {
-    /// The library: `account`.
+    /// The library: `account`, or `source:ID`.
     pub library: String,
+    /// Of a source: the predicate, in its JSON form, that selects the posts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub filter: Option<Predicate>,
+    /// Of a source: the cursor of the answer before, which had more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<String>,
 }
 
 /// The answer with a digest.
@@ -27,12 +35,15 @@ pub struct DigestAnswer {
     pub server: String,
     /// The ID of the account.
     pub account: String,
-    /// The cursor of a replica that has these objects.
+    /// The cursor of a replica that has these objects. Of a source: the cursor of the request for the next part.
     pub cursor: String,
     /// The number of objects.
     pub count: u64,
     /// The digest: 16 hexadecimal digits.
     pub digest: String,
+    /// True if these are a part of a source's objects and others follow. The digests of all parts are added.
+    #[serde(default)]
+    pub more: bool,
 }
 
 impl LibraryDigest {
@@ -43,6 +54,39 @@ impl LibraryDigest {
             count,
             sum: sum.cast_unsigned(),
         }
+    }
+
+    /// Adds an entry of a source: the first 64 bits of the SHA-256 of its key, its place, the time of its status's last edit in
+    /// Unix ms (or nothing) and its visibility, each followed by a zero byte.
+    pub fn add_entry(
+        &mut self,
+        key: &str,
+        place: u64,
+        edited_at_ms: Option<i64>,
+        visibility: Visibility,
+    ) {
+        let edited_at = edited_at_ms.map(|ms| ms.to_string()).unwrap_or_default();
+        self.add(hash([
+            key,
+            &place.to_string(),
+            &edited_at,
+            visibility.name(),
+        ]));
+    }
+
+    /// Adds another part of the library.
+    pub fn add_part(&mut self, part: LibraryDigest) {
+        self.sum = self.sum.wrapping_add(part.sum);
+        self.count = self.count.saturating_add(part.count);
+    }
+
+    /// The digest of an answer; `None` if the text is none.
+    pub fn of_answer(answer: &DigestAnswer) -> Option<Self> {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        let is_text = answer.digest.len() == 16 && answer.digest.bytes().all(is_digit);
+        let sum = u64::from_str_radix(&answer.digest, 16).ok()?;
+        let count = answer.count;
+        is_text.then_some(Self { count, sum })
     }
 
     /// Adds an object by its [`object_digest`].
@@ -65,12 +109,17 @@ impl LibraryDigest {
 /// The digest of one object: the first 64 bits of the SHA-256 of its key, USN and value, each followed by a zero byte. The
 /// value is canonical JSON, without the members that only the server gives.
 pub fn object_digest(key: &ObjectKey, usn: Usn, value: &Value) -> u64 {
-    let mut hash = Sha256::new();
-    let value = without_server_members(key.kind(), value.clone());
+    let value = versioned(key.kind(), value.clone());
     let mut json = String::new();
     write_canonical(&value, &mut json);
-    for part in [key.as_str(), &usn.to_string(), &json] {
-        hash.update(part.as_bytes());
+    hash([key.as_str(), &usn.to_string(), &json])
+}
+
+/// The first 64 bits of the SHA-256 of texts, each followed by a zero byte.
+fn hash<const N: usize>(texts: [&str; N]) -> u64 {
+    let mut hash = Sha256::new();
+    for text in texts {
+        hash.update(text.as_bytes());
         hash.update([0]);
     }
     let mut first = [0; 8];
@@ -122,7 +171,7 @@ mod tests {
         };
         let text = json!({"text": "x"});
         let both = digest(&[(&note, 1, text.clone()), (&bookmark, 2, json!({}))]);
-        let sent = json!({"post": "7"});
+        let sent = json!({"post": "7", "status": {"content": "a"}});
         let reversed = digest(&[(&bookmark, 2, sent), (&note, 1, text.clone())]);
         assert_eq!(both, reversed);
         assert_eq!(both.count(), 2);
@@ -146,6 +195,54 @@ mod tests {
         assert_eq!(sums(&[i64::MIN, -1, i64::MAX]).text(), "fffffffffffffffe");
         // SHA-256 of `note:https://a.example/1`, NUL, `1`, NUL, `{"text":"x"}`, NUL.
         assert_eq!(digest(&[(&note, 1, text)]).text(), "cabb593783c25a93");
+    }
+
+    #[test]
+    fn the_parts_of_a_source_add_up_to_the_whole() {
+        let mut whole = LibraryDigest::default();
+        let mut parts = [whole, whole];
+        for (at, key) in ["post:a", "post:b", "post:c"].into_iter().enumerate() {
+            let edited_at_ms = (at > 0).then_some(1_000);
+            for digest in [&mut whole, &mut parts[at % 2]] {
+                digest.add_entry(key, 113, edited_at_ms, Visibility::Public);
+            }
+        }
+        let mut sum = LibraryDigest::default();
+        for part in parts {
+            let answer = DigestAnswer {
+                server: String::new(),
+                account: String::new(),
+                cursor: String::new(),
+                count: part.count(),
+                digest: part.text(),
+                more: true,
+            };
+            sum.add_part(LibraryDigest::of_answer(&answer).expect("a digest"));
+            for wrong in ["", "+000000000000001", "000000000000000A", "1"] {
+                let digest = wrong.to_owned();
+                let wrong = DigestAnswer {
+                    digest,
+                    ..answer.clone()
+                };
+                assert_eq!(LibraryDigest::of_answer(&wrong), None);
+            }
+        }
+        assert_eq!(sum, whole);
+        let mut edited = LibraryDigest::default();
+        edited.add_entry("post:a", 113, Some(1_000), Visibility::Public);
+        let mut moved = LibraryDigest::default();
+        moved.add_entry("post:a", 114, None, Visibility::Public);
+        let mut narrowed = LibraryDigest::default();
+        narrowed.add_entry("post:a", 113, None, Visibility::Private);
+        let mut first = LibraryDigest::default();
+        first.add_entry("post:a", 113, None, Visibility::Public);
+        assert!(
+            [edited, moved, narrowed]
+                .iter()
+                .all(|other| *other != first)
+        );
+        // SHA-256 of `post:a`, NUL, `113`, NUL, NUL, `public`, NUL.
+        assert_eq!(first.text(), "0e3f0faff1996a10");
     }
 
     #[test]

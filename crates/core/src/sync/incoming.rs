@@ -3,7 +3,7 @@ use serde_json::Value;
 
 use super::{
     Base, ConflictReason, LocalObject, MarkerValue, NoteValue, ObjectKey, ObjectKind, ObjectValue,
-    Outcome, SentChange, Usn, merge_lines, same_value,
+    Outcome, SentChange, Usn, merge_lines, same_value, same_value::same_version,
 };
 
 /// An object or tombstone that came from the server.
@@ -41,8 +41,7 @@ fn receive(local: Option<LocalObject>, theirs: &Incoming, sent: Option<&SentChan
     let kind = local.key.kind();
     let is_theirs = same_value(kind, local.value.as_ref(), theirs.value.as_ref());
     if !local.is_dirty() {
-        // What a filter shows of posts depends on what the account may see, and a device has nothing to lose in it.
-        let is_lost = !is_theirs && theirs.contradicts(&local) && kind != Some(ObjectKind::Filter);
+        let is_lost = !is_theirs && theirs.contradicts(&local);
         return Outcome {
             object: theirs.clean(),
             conflict: is_lost.then(|| local.conflict(ConflictReason::LostByServer)),
@@ -72,10 +71,13 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
         Some(ObjectKind::Marker) => merge_marker(local, theirs),
         kind if is_in_set(kind) => match (mine, &theirs.value) {
             (Some(_), None) => theirs.keep(local),
+            (None, Some(value)) if is_same_addition(local.base_value(), value) => {
+                theirs.keep(local)
+            }
             (None, Some(_)) => theirs.take(local, ConflictReason::Merged),
             _ => theirs.win(local),
         },
-        Some(ObjectKind::Note) => merge_note(local, theirs),
+        Some(ObjectKind::Note | ObjectKind::AccountNote) => merge_note(local, theirs),
         _ => theirs.win(local),
     }
 }
@@ -83,10 +85,32 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
 /// True if the objects of a kind are members of a set: they are added and deleted, but not changed.
 pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
     match kind {
-        Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => true,
-        Some(ObjectKind::List | ObjectKind::Marker | ObjectKind::Filter | ObjectKind::Note)
+        Some(
+            ObjectKind::Bookmark
+            | ObjectKind::Favourite
+            | ObjectKind::ListMember
+            | ObjectKind::Block,
+        ) => true,
+        Some(
+            ObjectKind::List
+            | ObjectKind::Marker
+            | ObjectKind::Filter
+            | ObjectKind::Note
+            | ObjectKind::Draft
+            | ObjectKind::Profile
+            | ObjectKind::Follow
+            | ObjectKind::Mute
+            | ObjectKind::AccountNote,
+        )
         | None => false,
     }
+}
+
+/// True if only what the server adds to a member of a set is newer than the base, such as the copy of a post: then the device
+/// has seen the addition.
+fn is_same_addition(base: Option<&Value>, theirs: &Value) -> bool {
+    let added = base.and_then(|base| base.get("added"));
+    added.is_some() && added == theirs.get("added")
 }
 
 /// The larger place stays.
@@ -123,6 +147,7 @@ fn merge_note(mut local: LocalObject, theirs: &Incoming) -> Outcome {
 
 /// The merged value; `None` if the changes overlap or the merged text is not valid.
 fn merged_note(local: &LocalObject, theirs: &Incoming) -> Option<Value> {
+    // A note on an account has its text there, too.
     let text = |value: &Value| {
         let note: Option<NoteValue> = serde_json::from_value(value.clone()).ok();
         note.map(|note| note.text)
@@ -196,7 +221,7 @@ impl Incoming {
     /// True if this is the version on which the object is based.
     fn is_base_of(&self, local: &LocalObject) -> bool {
         let kind = local.key.kind();
-        self.usn == local.base_usn() && same_value(kind, self.value.as_ref(), local.base_value())
+        self.usn == local.base_usn() && same_version(kind, self.value.as_ref(), local.base_value())
     }
 
     /// True if this is what the device itself has sent: the object was edited after that. Members of sets have no values that

@@ -21,6 +21,18 @@ named_enum! {
         Filter,
         /// A note on a post.
         Note,
+        /// A post that is not posted yet.
+        Draft,
+        /// The account's own profile.
+        Profile,
+        /// A follow of an account, or a request to follow it.
+        Follow,
+        /// A block of an account.
+        Block,
+        /// A mute of an account.
+        Mute,
+        /// A note on an account.
+        AccountNote,
     }
 }
 
@@ -92,7 +104,7 @@ impl ObjectKey {
         Self::parse(format!("{}:{post}", kind.name()))
     }
 
-    /// The key of a list or filter with 128 random bits.
+    /// The key of a list, filter or draft with 128 random bits.
     pub fn random(kind: ObjectKind, bits: u128) -> Self {
         Self(format!("{}:{bits:032x}", kind.name()))
     }
@@ -102,6 +114,11 @@ impl ObjectKey {
         Self(format!("{}:{}", ObjectKind::Marker.name(), timeline.name()))
     }
 
+    /// The key of the account's own profile.
+    pub fn own_profile() -> Self {
+        Self(format!("{}:{OWN}", ObjectKind::Profile.name()))
+    }
+
     /// The key of an account in a list. `acct` has a host.
     ///
     /// # Errors
@@ -109,6 +126,14 @@ impl ObjectKey {
     pub fn member(list: &Self, acct: &str) -> Result<Self, KeyError> {
         let kind = ObjectKind::ListMember.name();
         Self::parse(format!("{kind}:{}:{acct}", list.name()))
+    }
+
+    /// The key of a follow, block, mute or note of an account. `acct` has a host.
+    ///
+    /// # Errors
+    /// [`KeyError`] if `acct` has no host, is too long, or has a control character.
+    pub fn of_account(kind: ObjectKind, acct: &str) -> Result<Self, KeyError> {
+        Self::parse(format!("{}:{acct}", kind.name()))
     }
 
     /// The kind; `None` if this version does not know it.
@@ -141,19 +166,27 @@ impl ObjectKey {
 fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
     let is_valid = match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,
-        ObjectKind::List | ObjectKind::Filter => is_random(name),
+        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => is_random(name),
         ObjectKind::Marker => name.parse::<MarkedTimeline>().is_ok(),
-        ObjectKind::ListMember => name.split_once(':').is_some_and(|(list, acct)| {
-            let parts = acct.split_once('@');
-            is_random(list)
-                && parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
-        }),
+        ObjectKind::ListMember => name
+            .split_once(':')
+            .is_some_and(|(list, acct)| is_random(list) && is_acct(acct)),
+        ObjectKind::Profile => name == OWN,
+        ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
+            is_acct(name)
+        }
     };
     let expected = match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => "expected a post's URI",
-        ObjectKind::List | ObjectKind::Filter => "expected 32 hexadecimal digits in lower case",
+        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => {
+            "expected 32 hexadecimal digits in lower case"
+        }
         ObjectKind::Marker => "expected home or notifications",
         ObjectKind::ListMember => "expected a list's 32 digits, a colon, and USER@HOST",
+        ObjectKind::Profile => "expected self",
+        ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
+            "expected USER@HOST"
+        }
     };
     (!is_valid).then_some(expected)
 }
@@ -161,6 +194,11 @@ fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
 fn is_random(name: &str) -> bool {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     name.len() == 32 && name.bytes().all(is_digit)
+}
+
+fn is_acct(acct: &str) -> bool {
+    let parts = acct.split_once('@');
+    parts.is_some_and(|(user, host)| !user.is_empty() && !host.is_empty())
 }
 
 impl fmt::Display for ObjectKey {
@@ -183,6 +221,8 @@ impl TryFrom<String> for ObjectKey {
     }
 }
 
+/// The name of the one object of its kind.
+const OWN: &str = "self";
 /// The largest length of a key: PostgreSQL has no longer ones in an index.
 const MAX_KEY_BYTES: usize = 2_000;
 
@@ -201,8 +241,16 @@ mod tests {
         let bookmark = bookmark.expect("a key");
         assert_eq!(bookmark.kind(), Some(ObjectKind::Bookmark));
         assert_eq!(bookmark.name(), "https://a.example/1");
-        let later = ObjectKey::parse("draft:1").expect("a key of a later version");
+        let later = ObjectKey::parse("later:1").expect("a key of a later version");
+        let note = ObjectKey::of_account(ObjectKind::AccountNote, "ann@local").expect("a key");
+        assert_eq!(note.as_str(), "account-note:ann@local");
+        assert_eq!(
+            (note.kind(), note.name()),
+            (Some(ObjectKind::AccountNote), "ann@local")
+        );
         assert_eq!(later.kind(), None);
+        let own = ObjectKey::parse("profile:self").expect("a key");
+        assert_eq!(own, ObjectKey::own_profile());
         let long = format!("note:{}", "a".repeat(2_000));
         for wrong in [
             "",
@@ -213,8 +261,13 @@ mod tests {
             "marker:public",
             "list:12",
             "list:0000000000000000000000000000000G",
+            "draft:1",
+            "profile:1",
             "list-member:00000000000000000000000000000001:ann",
             "note:a\0",
+            "follow:ann",
+            "block:@a.example",
+            "mute:ann@",
             &long,
         ] {
             assert!(ObjectKey::parse(wrong).is_err(), "{wrong}");

@@ -2,6 +2,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
 use super::{ObjectKey, Usn};
+use crate::predicate::Predicate;
 
 /// The body of a pull: `POST /api/driftline/v1/sync`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,11 +22,15 @@ pub struct SyncRequest {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LibraryRequest {
-    /// The library: `account`.
+    /// The library: `account`, or `source:ID`.
     pub library: String,
     /// The replica's cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
+    /// Of a source: the predicate, in its JSON form, that selects the posts of the replica.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub filter: Option<Predicate>,
 }
 
 /// The answer to a pull.

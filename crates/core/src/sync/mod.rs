@@ -5,9 +5,11 @@
 
 mod conflict;
 mod digest;
+mod draft;
 mod incoming;
 mod key;
 mod message;
+mod profile;
 mod progress;
 mod pushed;
 mod replica_object;
@@ -22,12 +24,14 @@ mod value;
 
 pub use conflict::{Conflict, ConflictReason, Outcome};
 pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
+pub use draft::{DraftValue, MAX_DRAFT_CHARS};
 pub use incoming::{Incoming, incoming};
 pub use key::{KeyError, ObjectKey, ObjectKind};
 pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
 };
+pub use profile::ProfileValue;
 pub use progress::{Binding, LibraryProgress};
 pub use pushed::{pushed, refused};
 pub use replica_object::{Base, LocalObject};
@@ -41,6 +45,7 @@ pub use sweep::{SweepMode, is_mass_deletion, library_gone, sweep};
 pub use text_merge::merge_lines;
 pub use usn::Usn;
 pub use value::{
-    FilterValue, KeywordValue, ListValue, MAX_NOTE_CHARS, MarkerValue, MemberValue, NoteValue,
+    AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
+    MAX_ACCOUNT_NOTE_CHARS, MAX_NOTE_CHARS, MarkerValue, MemberValue, MuteValue, NoteValue,
     ObjectValue, PostValue, ValueError,
 };

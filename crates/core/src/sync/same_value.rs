@@ -5,10 +5,23 @@ use super::ObjectKind;
 /// True if two versions of an object of `kind` are the same; `None` is a deleted object. Members that only the server
 /// gives are not compared.
 pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&Value>) -> bool {
-    let ignored = server_member(kind);
+    same_without(server_members(kind), one, other)
+}
+
+/// True if two values of an object with the same USN are of one version. Members that may change without a USN are not
+/// compared.
+pub(super) fn same_version(
+    kind: Option<ObjectKind>,
+    one: Option<&Value>,
+    other: Option<&Value>,
+) -> bool {
+    same_without(unversioned_members(kind), one, other)
+}
+
+fn same_without(ignored: &[&str], one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
-            let is_compared = |name: &str| Some(name) != ignored;
+            let is_compared = |name: &str| !ignored.contains(&name);
             let members = |map: &serde_json::Map<String, Value>| {
                 map.keys().filter(|name| is_compared(name)).count()
             };
@@ -21,23 +34,65 @@ pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&
 }
 
 /// The value without the members that only the server gives, as a device sends it.
-pub(super) fn without_server_members(kind: Option<ObjectKind>, mut value: Value) -> Value {
-    if let (Some(name), Value::Object(members)) = (server_member(kind), &mut value) {
-        members.remove(name);
+pub(super) fn without_server_members(kind: Option<ObjectKind>, value: Value) -> Value {
+    without(server_members(kind), value)
+}
+
+/// The value without the members that may change without a USN.
+pub(super) fn versioned(kind: Option<ObjectKind>, value: Value) -> Value {
+    without(unversioned_members(kind), value)
+}
+
+fn without(names: &[&str], mut value: Value) -> Value {
+    if let Value::Object(members) = &mut value {
+        for name in names {
+            members.remove(*name);
+        }
     }
     value
 }
 
-/// The member of a kind's values that only the server gives.
-fn server_member(kind: Option<ObjectKind>) -> Option<&'static str> {
-    match kind? {
-        ObjectKind::Bookmark | ObjectKind::Favourite => Some("post"),
-        ObjectKind::ListMember => Some("account"),
-        // The names of a filter's posts depend on what the account may see.
-        ObjectKind::Filter => Some("posts"),
-        ObjectKind::List | ObjectKind::Marker | ObjectKind::Note => None,
+/// The value without the copy of a post. The copy is kept only where later versions of the object replace it.
+pub(super) fn without_copy(kind: Option<ObjectKind>, mut value: Value) -> Value {
+    if let (Some(ObjectKind::Bookmark), Value::Object(members)) = (kind, &mut value) {
+        members.remove(COPY);
+    }
+    value
+}
+
+/// The members of a kind's values that only the server gives.
+fn server_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
+    match kind {
+        Some(ObjectKind::Bookmark) => &["post", "added", COPY],
+        Some(ObjectKind::Favourite) => &["post"],
+        Some(
+            ObjectKind::ListMember | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
+        ) => &["account"],
+        // The followed account accepts the follow.
+        Some(ObjectKind::Follow) => &["account", "requested"],
+        Some(
+            ObjectKind::List
+            | ObjectKind::Marker
+            | ObjectKind::Filter
+            | ObjectKind::Note
+            | ObjectKind::Draft
+            | ObjectKind::Profile,
+        )
+        | None => &[],
     }
 }
+
+/// The members of a kind's values that may change without a USN.
+fn unversioned_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
+    match kind {
+        // A post that the server does not have any more has no name.
+        Some(ObjectKind::Filter) => &["posts"],
+        kind => server_members(kind),
+    }
+}
+
+/// The member of a bookmark's value that has the copy of its post.
+const COPY: &str = "status";
 
 #[cfg(test)]
 mod tests {
@@ -54,13 +109,32 @@ mod tests {
         assert!(!same(bookmark, json!({"tag": 1}), json!({"post": "1"})));
         assert!(!same(bookmark, json!({"post": "1"}), json!({"tag": 1})));
         assert!(!same(bookmark, json!({"tag": 2}), json!({"tag": 1})));
+        let copy = json!({"post": "1", "added": "7", "status": {"content": "a"}});
+        assert!(same(bookmark, json!({}), copy.clone()));
+        assert!(same(bookmark, copy.clone(), json!({"status": {}})));
+        assert!(!same(Some(ObjectKind::Favourite), json!({}), copy.clone()));
+        assert_eq!(without_server_members(bookmark, copy.clone()), json!({}));
+        let bare = json!({"post": "1", "added": "7"});
+        assert_eq!(without_copy(bookmark, copy.clone()), bare);
+        assert_eq!(without_copy(None, copy.clone()), copy);
         let member = Some(ObjectKind::ListMember);
         assert!(same(member, json!({"account": "1"}), json!({})));
         assert!(!same(member, json!({"post": "1"}), json!({})));
+        let follow = Some(ObjectKind::Follow);
+        let requested = json!({"reblogs": true, "account": "1", "requested": true});
+        assert!(same(follow, requested.clone(), json!({"reblogs": true})));
+        assert!(!same(follow, requested, json!({"reblogs": false})));
         assert!(!same(None, json!({"post": "1"}), json!({})));
         assert!(!same_value(bookmark, Some(&json!({})), None));
         assert!(same_value(bookmark, None, None));
         let sent = without_server_members(bookmark, json!({"post": "1", "tag": 1}));
         assert_eq!(sent, json!({"tag": 1}));
+        let filter = Some(ObjectKind::Filter);
+        let (one, other) = (json!({"posts": ["a"]}), json!({"posts": []}));
+        assert!(!same(filter, one.clone(), other.clone()));
+        assert!(same_version(filter, Some(&one), Some(&other)));
+        assert!(!same_version(filter, Some(&one), None));
+        assert_eq!(without_server_members(filter, one.clone()), one);
+        assert_eq!(versioned(filter, one), json!({}));
     }
 }

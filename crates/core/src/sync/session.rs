@@ -143,8 +143,8 @@ impl SyncSession {
             return Err(stop);
         }
         self.pushes += 1;
-        // Deleting a list deletes members, of which the results say nothing.
-        let is_complete = !push.changes.iter().any(SentChange::deletes_list);
+        // Deleting a list deletes members, for example, of which the results say nothing.
+        let is_complete = !push.changes.iter().any(SentChange::may_change_others);
         if is_complete && self.progress.cursor.as_ref() == Some(&answer.before) {
             self.progress.cursor = Some(answer.after.clone());
         } else {

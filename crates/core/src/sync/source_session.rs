@@ -4,6 +4,7 @@ use super::{
     Binding, LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncStop, SyncedObject,
     Tombstone, session::MAX_CHUNKS,
 };
+use crate::predicate::Predicate;
 
 /// One synchronization of the libraries of sources: it says which libraries to request next, and takes the answers. The
 /// caller makes the requests and stores the results.
@@ -23,6 +24,8 @@ pub struct SourceSession {
 pub struct SourceProgress {
     /// The library: `source:ID`.
     pub library: String,
+    /// The predicate that selects the posts. The server begins a full sync if it is not that of the cursor.
+    pub filter: Option<Predicate>,
     /// The server's cursor. `None` begins a full sync.
     pub cursor: Option<String>,
     /// The number of the last full sync, from 1; 0 before the first.
@@ -69,6 +72,7 @@ impl SourceSession {
             .map(|progress| LibraryRequest {
                 library: progress.library.clone(),
                 cursor: progress.cursor.clone(),
+                filter: progress.filter.clone(),
             })
             .collect()
     }

@@ -96,15 +96,21 @@ impl StoredPush {
 }
 
 impl SentChange {
-    /// True if this deletes a list, and its members with it.
-    pub(super) fn deletes_list(&self) -> bool {
-        self.value.is_none() && self.key.kind() == Some(ObjectKind::List)
+    /// True if this may change objects that the push does not name. Deleting a list deletes its members. The end of a
+    /// follow takes the account out of lists, a block ends the follow, and each of these and a mute replaces what
+    /// another name of the account has.
+    pub(super) fn may_change_others(&self) -> bool {
+        match self.key.kind() {
+            Some(ObjectKind::List) => self.value.is_none(),
+            Some(ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute) => true,
+            _ => false,
+        }
     }
 }
 
 /// Builds the next push from the dirty objects of a replica, of which it takes at most `max_changes`, and no more than a push
-/// may have. Lists that are
-/// added or changed come first, lists that are deleted last; else objects come in the order of their edits.
+/// may have. Deleted blocks come first, then lists and follows that are
+/// added or changed, and deleted lists last; else objects come in the order of their edits.
 ///
 /// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
 /// changes.
@@ -170,12 +176,14 @@ fn change(object: &LocalObject) -> PushChange {
     }
 }
 
-/// The place of a change among those of a push: a list is there before its members, and as long as they are.
+/// The place of a change among those of a push: a list is there before its members, and as long as they are. Only followed
+/// accounts are members, and only accounts that are not blocked are followed.
 fn rank(object: &LocalObject) -> u8 {
     match (object.key.kind(), &object.value) {
-        (Some(ObjectKind::List), Some(_)) => 0,
-        (Some(ObjectKind::List), None) => 2,
-        _ => 1,
+        (Some(ObjectKind::Block), None) => 0,
+        (Some(ObjectKind::List | ObjectKind::Follow), Some(_)) => 1,
+        (Some(ObjectKind::List), None) => 3,
+        _ => 2,
     }
 }
 
@@ -245,6 +253,34 @@ mod tests {
                 .map(|sent| sent.generation),
             Some(1)
         );
+    }
+
+    #[test]
+    fn an_unblocked_account_is_followed_before_it_is_in_a_list() {
+        let member = format!("list-member:{:032x}:ann@a.example", 1);
+        let unblocked = LocalObject {
+            value: None,
+            ..added("block:ann@a.example", json!({}), 4)
+        };
+        let follow = json!({"reblogs": false, "account": "7", "requested": true});
+        let dirty = vec![
+            added(&member, json!({}), 1),
+            added("follow:ann@a.example", follow, 3),
+            unblocked,
+            added("mute:bob@a.example", json!({}), 2),
+        ];
+        let progress = LibraryProgress::default();
+        let next = next_push(DeviceIdentity::new(1), &progress, dirty, MAX_PUSH_CHANGES);
+        let push = next.push.expect("a push");
+        let expected = [
+            "block:ann@a.example",
+            "follow:ann@a.example",
+            &member,
+            "mute:bob@a.example",
+        ];
+        assert_eq!(keys(&push), expected);
+        let sent = &push.changes[1].value;
+        assert_eq!(*sent, Some(json!({"reblogs": false})));
     }
 
     #[test]

@@ -1,8 +1,11 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{ObjectKey, ObjectKind};
-use crate::{predicate::Predicate, social::RepliesPolicy};
+use super::{DraftValue, ObjectKey, ObjectKind, ProfileValue};
+use crate::{
+    predicate::Predicate,
+    social::{FilterAction, FilterContext, FilterKeyword, FilterSettings, RepliesPolicy},
+};
 
 /// The value of an object of a kind that this version knows. In JSON it is the `value` alone: the key names the kind.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +22,18 @@ pub enum ObjectValue {
     Filter(FilterValue),
     /// A note.
     Note(NoteValue),
+    /// A draft.
+    Draft(DraftValue),
+    /// The account's own profile.
+    Profile(ProfileValue),
+    /// A follow.
+    Follow(FollowValue),
+    /// A block.
+    Block(BlockValue),
+    /// A mute.
+    Mute(MuteValue),
+    /// A note on an account.
+    AccountNote(AccountNoteValue),
 }
 
 /// The value of a bookmark or favourite.
@@ -27,6 +42,12 @@ pub struct PostValue {
     /// The ID by which the server knows the post. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<String>,
+    /// Of a bookmark, its own ID on the server: another one if it was removed and added again. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub added: Option<String>,
+    /// Of a bookmark, the copy of its post: Mastodon's entity. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<Value>,
 }
 
 /// The value of a list.
@@ -69,9 +90,9 @@ pub struct FilterValue {
     /// The title.
     pub title: String,
     /// The contexts in which it applies.
-    pub contexts: Vec<String>,
+    pub contexts: Vec<FilterContext>,
     /// Its effect on posts.
-    pub action: String,
+    pub action: FilterAction,
     /// The time at which it ends, in Unix ms.
     pub expires_at: Option<i64>,
     /// Its keywords.
@@ -94,6 +115,59 @@ pub struct KeywordValue {
 pub struct NoteValue {
     /// The text: 1 to [`MAX_NOTE_CHARS`] characters.
     pub text: String,
+}
+
+/// The value of a follow. Missing members are as in a new follow.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FollowValue {
+    /// True if boosts are shown.
+    #[serde(default = "yes")]
+    pub reblogs: bool,
+    /// True if each post is notified.
+    #[serde(default)]
+    pub notify: bool,
+    /// True until the followed account accepts the follow. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<bool>,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a block.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlockValue {
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a mute. Missing members are as in a new mute.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MuteValue {
+    /// True if notifications by the account are muted, too.
+    #[serde(default = "yes")]
+    pub notifications: bool,
+    /// The time at which it ends, in Unix ms.
+    #[serde(default)]
+    pub expires_at: Option<i64>,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+/// The value of a note on an account.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AccountNoteValue {
+    /// The text: 1 to [`MAX_ACCOUNT_NOTE_CHARS`] characters.
+    pub text: String,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The reason why a value is not one of its key's kind.
@@ -119,6 +193,19 @@ pub enum ValueError {
         "the value of {0} is not valid: a note has 1 to {MAX_NOTE_CHARS} characters, and no U+0000"
     )]
     NoteLength(ObjectKey),
+    /// A member exceeds a limit of its kind.
+    #[error("the value of {key} is not valid: {reason}")]
+    Invalid {
+        /// The key.
+        key: ObjectKey,
+        /// The limit.
+        reason: String,
+    },
+    /// The note on an account is empty or too long.
+    #[error(
+        "the value of {0} is not valid: a note on an account has 1 to {MAX_ACCOUNT_NOTE_CHARS} characters, and no U+0000"
+    )]
+    AccountNoteLength(ObjectKey),
 }
 
 impl ObjectValue {
@@ -138,16 +225,37 @@ impl ObjectValue {
             ObjectKind::Marker => serde_json::from_value(json).map(Self::Marker),
             ObjectKind::Filter => serde_json::from_value(json).map(Self::Filter),
             ObjectKind::Note => serde_json::from_value(json).map(Self::Note),
+            ObjectKind::Draft => serde_json::from_value(json).map(Self::Draft),
+            ObjectKind::Profile => serde_json::from_value(json).map(Self::Profile),
+            ObjectKind::Follow => serde_json::from_value(json).map(Self::Follow),
+            ObjectKind::Block => serde_json::from_value(json).map(Self::Block),
+            ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
+            ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
         };
         let value = value.map_err(|source| ValueError::Malformed {
             key: key.clone(),
             source,
         })?;
-        match &value {
-            Self::Marker(marker) if marker.place().is_none() => Err(ValueError::Place(key.clone())),
-            Self::Note(note) if !note.is_valid() => Err(ValueError::NoteLength(key.clone())),
-            _ => Ok(value),
-        }
+        let checked = match &value {
+            Self::Marker(marker) if marker.place().is_none() => {
+                return Err(ValueError::Place(key.clone()));
+            }
+            Self::Note(note) if !is_text(&note.text, MAX_NOTE_CHARS) => {
+                return Err(ValueError::NoteLength(key.clone()));
+            }
+            Self::AccountNote(note) if !is_text(&note.text, MAX_ACCOUNT_NOTE_CHARS) => {
+                return Err(ValueError::AccountNoteLength(key.clone()));
+            }
+            Self::Filter(filter) => filter.check(),
+            Self::Draft(draft) => draft.check(),
+            Self::Profile(profile) => profile.check(),
+            _ => Ok(()),
+        };
+        let invalid = |reason| ValueError::Invalid {
+            key: key.clone(),
+            reason,
+        };
+        checked.map(|()| value).map_err(invalid)
     }
 
     /// The JSON of the value.
@@ -159,6 +267,12 @@ impl ObjectValue {
             Self::Marker(value) => serde_json::to_value(value),
             Self::Filter(value) => serde_json::to_value(value),
             Self::Note(value) => serde_json::to_value(value),
+            Self::Draft(value) => serde_json::to_value(value),
+            Self::Profile(value) => serde_json::to_value(value),
+            Self::Follow(value) => serde_json::to_value(value),
+            Self::Block(value) => serde_json::to_value(value),
+            Self::Mute(value) => serde_json::to_value(value),
+            Self::AccountNote(value) => serde_json::to_value(value),
         };
         // Their keys are texts, so nothing can fail.
         json.unwrap_or_default()
@@ -181,15 +295,53 @@ impl MarkerValue {
     }
 }
 
-impl NoteValue {
-    fn is_valid(&self) -> bool {
-        let length = self.text.chars().take(MAX_NOTE_CHARS + 1).count();
-        (1..=MAX_NOTE_CHARS).contains(&length) && !self.text.contains('\0')
+impl FilterValue {
+    /// Its settings.
+    pub fn settings(&self) -> FilterSettings {
+        FilterSettings {
+            title: self.title.clone(),
+            contexts: self.contexts.clone(),
+            action: self.action,
+            expires_at_ms: self.expires_at,
+        }
     }
+
+    /// Its keywords.
+    pub fn rules(&self) -> Vec<FilterKeyword> {
+        let rules = self.keywords.iter().map(|keyword| FilterKeyword {
+            keyword: keyword.keyword.clone(),
+            whole_word: keyword.whole_word,
+        });
+        rules.collect()
+    }
+
+    fn check(&self) -> Result<(), String> {
+        let settings = self.settings().checked();
+        settings.map_err(|error| error.to_string())?;
+        for rule in self.rules() {
+            rule.check().map_err(|error| error.to_string())?;
+        }
+        match self.expires_at {
+            Some(end) if !(0..MAX_TIME_MS).contains(&end) => {
+                Err("expires_at must be a time in Unix ms below 2^47".to_owned())
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+fn is_text(text: &str, max_chars: usize) -> bool {
+    let length = text.chars().take(max_chars + 1).count();
+    (1..=max_chars).contains(&length) && !text.contains('\0')
 }
 
 /// The largest length of a note, in Unicode scalar values.
 pub const MAX_NOTE_CHARS: usize = 10_000;
+/// The end of the times that every program can show.
+const MAX_TIME_MS: i64 = 1 << 47;
+
+/// The largest length of a note on an account, in Unicode scalar values, as in Mastodon.
+pub const MAX_ACCOUNT_NOTE_CHARS: usize = 2_000;
 
 #[cfg(test)]
 mod tests {
@@ -212,8 +364,140 @@ mod tests {
         let list = json!({"title": "cats", "predicate": null, "notify": false, "later": 1});
         let list = read(&format!("list:{:032x}", 1), list).expect("a list");
         assert_eq!(list.json()["replies_policy"], "list");
-        assert!(read("draft:1", json!({})).is_err());
+        assert!(read("later:1", json!({})).is_err());
         let bookmark = read("bookmark:https://a.example/1", json!({})).expect("a bookmark");
         assert_eq!(bookmark.json(), json!({}));
+        let follow = read("follow:ann@local", json!({})).expect("a follow");
+        assert_eq!(follow.json(), json!({"reblogs": true, "notify": false}));
+        let mute = read("mute:ann@local", json!({"expires_at": 7})).expect("a mute");
+        assert_eq!(mute.json(), json!({"notifications": true, "expires_at": 7}));
+        assert!(read("mute:ann@local", json!({"expires_at": "7"})).is_err());
+        let block = read("block:ann@local", json!({"account": "1"})).expect("a block");
+        assert_eq!(block.json(), json!({"account": "1"}));
+        let note = |text: String| read("account-note:ann@local", json!({ "text": text }));
+        assert!(note("字".repeat(MAX_ACCOUNT_NOTE_CHARS)).is_ok());
+        assert!(note("a".repeat(MAX_ACCOUNT_NOTE_CHARS + 1)).is_err());
+        assert!(note("a\0".to_owned()).is_err());
+    }
+
+    #[test]
+    fn limits_are_those_of_the_kind() {
+        let is_valid = |key: &str, json: &Value, member: &str, value: Value| {
+            let mut json = json.clone();
+            json[member] = value;
+            ObjectValue::read(&ObjectKey::parse(key).expect("a key"), json).is_ok()
+        };
+        let filter = json!({
+            "title": "cats", "contexts": ["home"], "action": "warn", "expires_at": null,
+            "keywords": [{"keyword": "cat", "whole_word": true}], "posts": ["https://a.example/1"],
+        });
+        let draft = json!({"text": "Hello"});
+        let profile = json!({
+            "display_name": "Ann", "note": "", "fields": [], "locked": false, "bot": false,
+            "discoverable": true,
+        });
+        let field = json!({"name": "a", "value": "b"});
+        let (filter_key, draft_key) = (format!("filter:{:032x}", 1), format!("draft:{:032x}", 1));
+        for (key, json, member, good, bad) in [
+            (&*filter_key, &filter, "title", json!("dogs"), json!(" ")),
+            (
+                &*filter_key,
+                &filter,
+                "contexts",
+                json!(["thread"]),
+                json!([]),
+            ),
+            (
+                &*filter_key,
+                &filter,
+                "contexts",
+                json!(["home", "home"]),
+                json!(["sea"]),
+            ),
+            (
+                &*filter_key,
+                &filter,
+                "action",
+                json!("hide"),
+                json!("sink"),
+            ),
+            (
+                &*filter_key,
+                &filter,
+                "expires_at",
+                json!(1),
+                json!(1_i64 << 47),
+            ),
+            (&*filter_key, &filter, "expires_at", json!(0), json!(-1)),
+            (
+                &*filter_key,
+                &filter,
+                "keywords",
+                json!([]),
+                json!([{"keyword": "", "whole_word": true}]),
+            ),
+            (
+                &*draft_key,
+                &draft,
+                "text",
+                json!("x".repeat(10_000)),
+                json!("x".repeat(10_001)),
+            ),
+            (
+                &*draft_key,
+                &draft,
+                "spoiler_text",
+                json!("cat"),
+                json!("c\0"),
+            ),
+            (
+                &*draft_key,
+                &draft,
+                "visibility",
+                json!("unlisted"),
+                json!("secret"),
+            ),
+            (&*draft_key, &draft, "language", json!("pt-BR"), json!("")),
+            (
+                &*draft_key,
+                &draft,
+                "in_reply_to",
+                json!("https://a.example/1"),
+                json!(""),
+            ),
+            (
+                "profile:self",
+                &profile,
+                "display_name",
+                json!(""),
+                json!("a\0"),
+            ),
+            (
+                "profile:self",
+                &profile,
+                "note",
+                json!("猫"),
+                json!("x".repeat(1_025)),
+            ),
+            (
+                "profile:self",
+                &profile,
+                "fields",
+                json!(vec![&field; 4]),
+                json!(vec![&field; 5]),
+            ),
+        ] {
+            assert!(
+                is_valid(key, json, member, good.clone()),
+                "{member}: {good}"
+            );
+            assert!(!is_valid(key, json, member, bad.clone()), "{member}: {bad}");
+        }
+        let draft = ObjectValue::read(&ObjectKey::parse(draft_key).expect("a key"), draft);
+        let expected = json!({
+            "text": "Hello", "spoiler_text": "", "visibility": null, "sensitive": false,
+            "language": null, "in_reply_to": null,
+        });
+        assert_eq!(draft.expect("a draft").json(), expected);
     }
 }

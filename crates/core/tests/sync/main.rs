@@ -6,5 +6,6 @@ mod ledger;
 mod model_replica;
 mod model_server;
 mod sessions;
+mod vector;
 mod vectors;
 mod world;

@@ -256,6 +256,26 @@ fn a_pull_follows_the_deletion_of_a_list() {
     assert_eq!(session.next(), SyncStep::Push);
 }
 
+/// The follow that a block ends, and the members that an ended follow takes out of lists, come with the next pull.
+#[test]
+fn a_pull_follows_changes_of_follows_blocks_and_mutes() {
+    for (key, value) in [
+        ("follow:ann@local", Some(json!({}))),
+        ("follow:ann@local", None),
+        ("block:ann@local", Some(json!({}))),
+        ("mute:ann@local", Some(json!({}))),
+    ] {
+        let mut session = SyncSession::new(at("a"), Some(binding()));
+        take(&mut session, answer(None));
+        let mut push = push(None);
+        push.changes[0].key = ObjectKey::parse(key).expect("a key");
+        push.changes[0].value = value;
+        let progress = session.pushed(&push, &push_answer("a", "c"));
+        assert_eq!(progress.expect("an answer").cursor.as_deref(), Some("a"));
+        assert_eq!(session.next(), pull(Some("a")));
+    }
+}
+
 #[test]
 fn a_refused_device_pulls_before_it_pushes_again() {
     let mut session = SyncSession::new(at("a"), Some(binding()));

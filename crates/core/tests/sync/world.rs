@@ -151,7 +151,7 @@ impl World {
 
     fn edit_on_server(&mut self) {
         let key = match self.rng.random_bool(0.1) {
-            true => ObjectKey::parse("draft:1").expect("a key"),
+            true => ObjectKey::parse("later:1").expect("a key"),
             false => self.any_key(),
         };
         let before = self.server.store.value(&key).cloned();

@@ -7,6 +7,8 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
+use tempfile::TempDir;
+
 /// A PostgreSQL cluster of this process, on a free loopback port.
 ///
 /// It is stopped and removed when it is dropped. The same happens if this process ends in another
@@ -78,19 +80,36 @@ impl Cluster {
         settings: &[&str],
     ) -> Result<Cluster, ClusterError> {
         let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
-        let folder = tempfile::Builder::new()
-            .prefix("driftline-postgres-")
-            .tempdir()?;
+        let folder = new_folder()?;
         let account = Account::for_owner_of(folder.path())?;
         account.init(&programs, folder.path())?;
         if let Some((certificate, key)) = identity {
             account.keep(&folder.path().join("data/server.crt"), certificate)?;
             account.keep(&folder.path().join("data/server.key"), key)?;
         }
+        Cluster::start_on(&programs, folder, &account, settings)
+    }
+
+    /// Starts a standby that streams the changes of the server of `url`.
+    pub(super) fn start_standby(url: &str) -> Result<Cluster, ClusterError> {
+        let programs = find_programs().ok_or(ClusterError::NotInstalled)?;
+        let folder = new_folder()?;
+        let account = Account::for_owner_of(folder.path())?;
+        account.copy(&programs, url, folder.path())?;
+        Cluster::start_on(&programs, folder, &account, &[])
+    }
+
+    /// Starts a server on the data in a folder.
+    fn start_on(
+        programs: &Path,
+        folder: TempDir,
+        account: &Account,
+        settings: &[&str],
+    ) -> Result<Cluster, ClusterError> {
         let mut tries = 0;
         loop {
             tries += 1;
-            match Cluster::start_in(&programs, folder.path(), &account, settings) {
+            match Cluster::start_in(programs, folder.path(), account, settings) {
                 // From here on the keeper removes the folder.
                 Ok(cluster) => {
                     let _ = folder.keep();
@@ -106,6 +125,21 @@ impl Cluster {
     /// The URL of the cluster's `postgres` database, for its superuser, without a password.
     pub fn url(&self) -> &str {
         &self.url
+    }
+
+    /// Ends the server by SIGKILL. Its sessions then end by themselves, and its files are removed.
+    pub(super) fn kill(&mut self) -> Result<(), ClusterError> {
+        let lock = fs::read_to_string(self.folder.join("data/postmaster.pid"))?;
+        let mut lines = lock.lines();
+        let pid = lines.next().unwrap_or_default();
+        output(Command::new("kill").args(["-KILL", pid]), "kill")?;
+        self.keeper.wait()?;
+        // A server that ends in order removes its shared memory, whose key and ID the seventh line names.
+        let memory = lines.nth(5).unwrap_or_default().split_whitespace().nth(1);
+        if let Some(memory) = memory {
+            output(Command::new("ipcrm").args(["-m", memory]), "ipcrm")?;
+        }
+        Ok(())
     }
 
     /// The folder of its files; its data is in `data`.
@@ -236,6 +270,31 @@ impl Account {
             ]);
         output(&mut command, "initdb").map(|_| ())
     }
+
+    /// Copies the data of the server of `url`, for a standby of it.
+    fn copy(&self, programs: &Path, url: &str, folder: &Path) -> Result<(), ClusterError> {
+        // The folder may have links to some of PostgreSQL's programs only.
+        let programs = fs::canonicalize(programs.join("postgres"))?;
+        let line = self.command(&programs.with_file_name("pg_basebackup"));
+        let (program, rest) = line.split_first().ok_or(ClusterError::NotInstalled)?;
+        let mut command = Command::new(program);
+        command
+            .args(rest)
+            .args(["--dbname", url])
+            .arg("--pgdata")
+            .arg(folder.join("data"))
+            .args(["--checkpoint=fast", "--no-sync", "--write-recovery-conf"])
+            .current_dir("/")
+            // Root's home is closed to the account, and clients look for passwords there.
+            .env("HOME", folder);
+        output(&mut command, "pg_basebackup").map(|_| ())
+    }
+}
+
+fn new_folder() -> Result<TempDir, io::Error> {
+    tempfile::Builder::new()
+        .prefix("driftline-postgres-")
+        .tempdir()
 }
 
 /// The folder with `initdb` and `postgres`.

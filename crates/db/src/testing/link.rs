@@ -1,7 +1,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -12,6 +12,7 @@ use super::url::UrlParts;
 #[derive(Clone, Debug)]
 pub struct Link {
     url: String,
+    server: Arc<Mutex<SocketAddr>>,
     is_silent: Arc<AtomicBool>,
 }
 
@@ -47,6 +48,16 @@ impl Link {
         &self.url
     }
 
+    /// Leads connections from now on to the server of another URL.
+    ///
+    /// # Errors
+    /// [`io::Error`] if the URL has no address.
+    pub fn lead_to(&self, url: &str) -> io::Result<()> {
+        let server = address(&UrlParts::parse(url).ok_or_else(no_address)?)?;
+        *self.server.lock().unwrap_or_else(PoisonError::into_inner) = server;
+        Ok(())
+    }
+
     /// Passes on nothing from now on, not even the end of a connection. To the server the machine
     /// at the other end seems to have vanished.
     pub fn fall_silent(&self) {
@@ -54,20 +65,19 @@ impl Link {
     }
 
     fn start(url: &str, delay: Duration, cuts: Option<Cuts>) -> io::Result<Link> {
-        let invalid = || io::Error::new(io::ErrorKind::InvalidInput, "a URL without an address");
-        let parts = UrlParts::parse(url).ok_or_else(invalid)?;
-        let (host, port) = parts.host_and_port();
-        let port: u16 = port.parse().map_err(|_| invalid())?;
-        let server = (host, port).to_socket_addrs()?.next().ok_or_else(invalid)?;
+        let parts = UrlParts::parse(url).ok_or_else(no_address)?;
+        let server = Arc::new(Mutex::new(address(&parts)?));
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let url = parts.with_address(listener.local_addr()?);
         let is_silent = Arc::new(AtomicBool::new(false));
         let link = Link {
             url,
+            server: Arc::clone(&server),
             is_silent: Arc::clone(&is_silent),
         };
         thread::spawn(move || {
             for (number, client) in (0..).zip(listener.incoming().flatten()) {
+                let server = *server.lock().unwrap_or_else(PoisonError::into_inner);
                 // A rejected connection ends the client's, as it would without the link.
                 let _ = connect(client, server, delay, &is_silent, |way| {
                     cuts.map(|cuts| cuts.first(number * 2 + way))
@@ -89,6 +99,18 @@ impl Cuts {
         // usable.
         PACKETS_OF_A_START + (z ^ (z >> 31)) % (2 * self.mean_packets)
     }
+}
+
+/// The address of a URL's server.
+fn address(parts: &UrlParts<'_>) -> io::Result<SocketAddr> {
+    let (host, port) = parts.host_and_port();
+    let port: u16 = port.parse().map_err(|_| no_address())?;
+    let mut found = (host, port).to_socket_addrs()?;
+    found.next().ok_or_else(no_address)
+}
+
+fn no_address() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, "a URL without an address")
 }
 
 fn connect(

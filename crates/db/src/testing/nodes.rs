@@ -64,12 +64,16 @@ pub(super) fn addresses(url: &str) -> Result<Vec<Address>, DbError> {
 
 /// The data folder of the server that has `url`.
 pub(super) fn data_folder(url: &str) -> Result<String, DbError> {
+    ask(url, "select current_setting('data_directory')")
+}
+
+/// The text that a query returns on the server of `url`.
+pub(super) fn ask(url: &str, query: &str) -> Result<String, DbError> {
     let mut session = connect(url)?;
     session.begin("begin");
-    let shown = "select current_setting('data_directory')";
-    let folder = Tx::postgres(&mut session).query_one(shown, &[], |row| row.text(0));
+    let text = Tx::postgres(&mut session).query_one(query, &[], |row| row.text(0));
     session.roll_back();
-    folder
+    text
 }
 
 struct RegisteredNode {

@@ -189,7 +189,7 @@ fn signal(name: &str, processes: &[u32]) {
         .expect(EXPECTED);
 }
 
-fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
+pub(super) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + START_TIMEOUT;
     while !is_so() {
         assert!(Instant::now() < deadline, "waited for: {what}");

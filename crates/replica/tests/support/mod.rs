@@ -29,6 +29,8 @@ use serde_json::{Value, json};
 pub enum Answer {
     /// A status and a JSON body.
     Json(u16, Value),
+    /// Server-sent events, after which the connection is closed.
+    Events(&'static str),
     /// The connection is closed without an answer.
     Lost,
 }
@@ -88,6 +90,7 @@ impl Server {
                 }
                 match answer {
                     Answer::Json(status, body) => write(&mut stream, status, &body.to_string()),
+                    Answer::Events(text) => write(&mut stream, 200, text),
                     Answer::Lost => {}
                 }
             }

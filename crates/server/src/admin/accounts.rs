@@ -3,10 +3,10 @@
 use driftline_core::social::{AccountName, AccountState, Direction, Relation, StateChangeError};
 use driftline_runtime::{CommandError, now_ms};
 use driftline_store::{
-    LocalAccountId, Owner, Store, StoreError, Tx, account_id, credential, local_ids,
+    LocalAccountId, Owner, Store, StoreError, Tx, credential, local_ids,
     social::{
         account_removal::{self, AccountContents, CHUNK},
-        account_source, list, list_member,
+        account_source,
         local_account::{self, AccountTaken, LocalAccount, NewAccount},
         log_ins, mute, profile, relation,
     },
@@ -378,7 +378,7 @@ pub(super) async fn delete(
         .write(root, move |tx| account_removal::begin(tx, id))
         .await?;
     host.callers.forget(id);
-    leave_lists(store, id).await?;
+    leave_libraries(store, id).await?;
     let sources = remove_sources(host, id).await?;
     let mut contents = AccountContents::default();
     loop {
@@ -395,14 +395,14 @@ pub(super) async fn delete(
     Ok(deleted(request.name, contents, sources))
 }
 
-/// Takes an account out of all lists of others: each of their libraries learns of it.
-async fn leave_lists(store: &Store, id: LocalAccountId) -> Result<(), StoreError> {
+/// Takes an account out of the libraries of others: out of their lists, follows, blocks, mutes and notes.
+async fn leave_libraries(store: &Store, id: LocalAccountId) -> Result<(), StoreError> {
     loop {
-        let owners = store.read(move |tx| list_member::owners_naming(tx, account_id(id), CHUNK));
+        let owners = store.read(move |tx| account_removal::owners_naming(tx, id, CHUNK));
         let owners = owners.await?;
         for owner in &owners {
             let owner = *owner;
-            let forget = move |tx: &mut Tx<'_>| list::forget_member(tx, owner, account_id(id));
+            let forget = move |tx: &mut Tx<'_>| account_removal::forget(tx, owner, id);
             store.write(local_account::root(owner), forget).await?;
         }
         if owners.is_empty() {

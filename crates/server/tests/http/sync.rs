@@ -1,6 +1,13 @@
 //! Libraries over HTTP, as devices pull and push them.
 
-use driftline_core::{names::audience::Audience, post::Visibility};
+mod copies;
+
+use driftline_core::{
+    names::audience::Audience,
+    post::Visibility,
+    predicate::{NameContext, Predicate},
+    sync::LibraryDigest,
+};
 use driftline_sim::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -11,6 +18,7 @@ use crate::{
 };
 
 const PULL: &str = "/api/driftline/v1/sync";
+const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const PUSH: &str = "/api/driftline/v1/sync/push";
 const DEVICE: &str = "0123456789abcdef0123456789abcdef";
 
@@ -60,8 +68,10 @@ async fn what_apps_do_reaches_devices_and_the_reverse() {
     let came = news(&ann, "account", Some(&empty["cursor"])).await;
     let key = format!("bookmark:{}", uri(first));
     assert_eq!(came["state"], "changes");
-    let expected = json!([{"key": key, "usn": "1", "value": {"post": id(first).to_string()}}]);
-    assert_eq!(came["objects"], expected);
+    assert_eq!(keys(&came["objects"]), [&key]);
+    let object = &came["objects"][0];
+    assert_eq!(object["usn"], "1");
+    assert_eq!(object["value"]["post"], id(first).to_string());
     let nothing = ann
         .post_json(PULL, &pull_of("account", Some(&came["cursor"])))
         .await;
@@ -205,6 +215,69 @@ async fn a_push_is_compared_and_a_cloned_device_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn relations_reach_devices_and_the_reverse() {
+    let (world, _) = people_world(|_| {}).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(2)]).await;
+    let ann = Person::new(&world, "ann").await;
+    let ben = Person::new(&world, "ben").await;
+    let author = ann.follow("drifter2@sim.example").await;
+    let path = format!("/api/v1/accounts/{author}/note");
+    let comment = |text: &str| json!({ "comment": text });
+    let noted = ann.post_json(&path, &comment("from school")).await;
+    assert_eq!(noted["note"], "from school");
+    let (refused, _) = ann
+        .send(Method::POST, &path, &comment(&"a".repeat(2_001)))
+        .await;
+    assert_eq!(refused, StatusCode::UNPROCESSABLE_ENTITY);
+    let all = news(&ann, "account", None).await;
+    let note = json!({"text": "from school", "account": author});
+    let follow = json!({"reblogs": true, "notify": false, "account": author});
+    let expected = json!([
+        {"key": "account-note:drifter2@sim.example", "usn": "2", "value": note},
+        {"key": "follow:drifter2@sim.example", "usn": "1", "value": follow},
+    ]);
+    assert_eq!(all["objects"], expected);
+
+    let changes = [
+        change("follow:ann@local", 0, &json!({})),
+        change(
+            "follow:drifter2@sim.example",
+            0,
+            &json!({"notify": true, "reblogs": false}),
+        ),
+        change("follow:drifter3@sim.example", 0, &json!({})),
+        change("block:nobody@local", 0, &json!({})),
+    ];
+    let pushed = ben.post_json(PUSH, &push_of(1, "", &changes)).await;
+    let results = pushed["results"].as_array().unwrap();
+    let statuses: Vec<&Value> = results.iter().map(|result| &result["status"]).collect();
+    assert_eq!(statuses, ["done", "done", "refused", "refused"]);
+    assert_eq!(results[2]["reason"], results[3]["reason"]);
+    let path = format!("/api/v1/accounts/relationships?id[]={author}");
+    let relationships = ben.page(&path).await;
+    let relationship = &relationships[0];
+    let member = |name: &str| relationship[name].as_bool();
+    assert_eq!(
+        ["following", "notifying", "showing_reblogs"].map(member),
+        [Some(true), Some(true), Some(false)]
+    );
+    assert_eq!(relationship["note"], "");
+    let notified = ann.page("/api/v1/notifications").await;
+    assert_eq!(notified[0]["type"], "follow");
+    // Who follows Ann is not in her library.
+    let nothing = news(&ann, "account", Some(&all["cursor"])).await;
+    assert_eq!(nothing, Value::Null);
+    let ended = [change("follow:ann@local", 1, &Value::Null)];
+    let mut other = push_of(1, "", &ended);
+    other["device"] = json!("f".repeat(32));
+    let answer = ben.post_json(PUSH, &other).await;
+    assert_eq!(answer["results"][0]["status"], "done");
+    assert_eq!(ann.page("/api/v1/notifications").await, Vec::<Value>::new());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_post_is_refused_as_one_that_does_not_exist() {
     let (world, _) = people_world(|_| {}).await;
     let mut feed = world.feed("feed").await;
@@ -222,6 +295,74 @@ async fn a_hidden_post_is_refused_as_one_that_does_not_exist() {
     let results = &answer["results"];
     assert_eq!(results[0]["status"], "refused");
     assert_eq!(results[0]["reason"], results[1]["reason"]);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn devices_change_filters_and_the_profile_as_apps_do() {
+    let (world, _) = people_world(|_| {}).await;
+    let mut feed = world.feed("feed").await;
+    feed.poll(&[status(1), hidden(2)]).await;
+    let ann = Person::new(&world, "ann").await;
+    let public = "/api/v1/timelines/public";
+    let shown = ann.page(public).await.remove(0);
+    assert_eq!(shown["filtered"], json!([]));
+    // Each push is one of another device.
+    let push = async |device: &str, changes: &[Value]| {
+        let mut body = push_of(1, "", changes);
+        body["device"] = json!(device.repeat(32));
+        let mut answer = ann.post_json(PUSH, &body).await;
+        answer["results"][0].take()
+    };
+
+    let key = format!("filter:{:032x}", 1);
+    let filter = |posts: &[String]| {
+        json!({
+            "title": "pets", "contexts": ["home"], "action": "hide", "expires_at": null,
+            "keywords": [], "posts": posts,
+        })
+    };
+    let hidden = uri(&shown).replace("/1", "/2");
+    let unknown = "https://nowhere.example/9".to_owned();
+    let posts = [uri(&shown).to_owned(), hidden, unknown];
+    let made = push("1", &[change(&key, 0, &filter(&posts))]).await;
+    let stored = filter(&posts[..1]);
+    let expected = json!({"status": "done", "key": key, "usn": "1", "value": stored});
+    assert_eq!(made, expected, "without what ann does not see");
+    let filtered = ann.page(public).await[0]["filtered"].take();
+    assert_eq!(
+        filtered[0]["status_matches"],
+        json!([id(&shown).to_string()])
+    );
+    let many: Vec<String> = (0..101)
+        .map(|n| format!("https://nowhere.example/{n}"))
+        .collect();
+    let refused = push("2", &[change(&key, 1, &filter(&many))]).await;
+    assert_eq!(refused["status"], "refused");
+    let removed = push("3", &[change(&key, 1, &Value::Null)]).await;
+    assert_eq!(removed["usn"], "2");
+    assert_eq!(ann.page(public).await[0]["filtered"], json!([]));
+
+    let own = "/api/v1/accounts/update_credentials";
+    let update = json!({"display_name": "Ann", "note": "Hello"});
+    for _ in 0..2 {
+        ann.ok(Method::PATCH, own, &update).await;
+    }
+    let whole = news(&ann, "account", None).await;
+    let mut value = json!({
+        "display_name": "Ann", "note": "Hello", "fields": [], "locked": false, "bot": false,
+        "discoverable": false,
+    });
+    let expected = json!([{"key": "profile:self", "usn": "3", "value": value}]);
+    assert_eq!(whole["objects"], expected);
+    value["locked"] = json!(true);
+    let changed = push("4", &[change("profile:self", 3, &value)]).await;
+    assert_eq!(changed["usn"], "4");
+    let account = ann.get("/api/v1/accounts/verify_credentials").await;
+    assert_eq!(
+        (&account["locked"], &account["display_name"]),
+        (&json!(true), &json!("Ann"))
+    );
     world.close().await;
 }
 
@@ -353,5 +494,154 @@ async fn a_device_that_waits_is_told_of_changes() {
     assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
     let whole = news(&ann, "account", None).await;
     assert_eq!(whole["objects"][0]["value"]["text"], "ann's");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_waits_is_told_of_the_sources_that_it_names() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let other = world.feed("other").await;
+    show(&world, &other, Audience::Private).await;
+    let library = format!("source:{}", feed.source.id);
+    let wait = async |query: &str| {
+        let events = format!("{}{PULL}/events?{query}", world.base);
+        let request = world.client.get(events).bearer_auth(&ann.token);
+        request.send().await.unwrap()
+    };
+    // What the account may not read is as what is not there.
+    for unknown in [other.source.id.to_string(), "999".to_owned()] {
+        let answer = wait(&format!("library={library}&library=source:{unknown}")).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    }
+    let many: String = (0..201).map(|n| format!("library=source:{n}&")).collect();
+    assert_eq!(wait(&many).await.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let mut events = wait(&format!("library={library}&library=account")).await;
+    let mut next = async || String::from_utf8(events.chunk().await.unwrap().unwrap().to_vec());
+    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
+    feed.poll(&[status(1)]).await;
+    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
+    let whole = news(&ann, &library, None).await;
+    assert_eq!(whole["objects"].as_array().unwrap().len(), 1);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_filter_selects_posts_of_a_source_that_the_account_may_see() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let library = format!("source:{}", feed.source.id);
+    feed.poll(&[status(1), status(2), hidden(3)]).await;
+    let pull = |text: &str, cursor: Option<&Value>| {
+        let names = NameContext {
+            origin: "https://sim.example",
+            viewer: None,
+        };
+        let filter = Predicate::parse(text, &names).unwrap();
+        let mut request = pull_of(&library, cursor);
+        request["libraries"][0]["filter"] = json!(filter);
+        request
+    };
+    let either = "\"post 1\" OR \"post 3\"";
+    let answer = ann.post_json(PULL, &pull(either, None)).await;
+    let found = &answer["news"][0];
+    assert_eq!(
+        (&found["state"], &found["more"]),
+        (&json!("full"), &json!(false))
+    );
+    let contents = |news: &Value| -> Vec<String> {
+        let objects = news["objects"].as_array().unwrap().iter();
+        objects
+            .map(|one| {
+                one["value"]["status"]["content"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned()
+            })
+            .collect()
+    };
+    assert_eq!(contents(found), ["<p>Post 1</p>"]);
+    let cursor = &found["cursor"];
+    feed.poll(&[status(4)]).await;
+    let next = ann.post_json(PULL, &pull(either, Some(cursor))).await;
+    let next = &next["news"];
+    assert!(
+        next.get(0).is_none_or(|news| news["objects"] == json!([])),
+        "{next}"
+    );
+    // A cursor of another filter, or of none, begins again.
+    for request in [
+        pull("\"post 2\"", Some(cursor)),
+        pull_of(&library, Some(cursor)),
+    ] {
+        let answer = ann.post_json(PULL, &request).await;
+        let begun = &answer["news"][0];
+        assert_eq!(
+            (&begun["state"], &begun["first"]),
+            (&json!("full"), &json!(true))
+        );
+    }
+    let send = async |request: Value| ann.send(Method::POST, PULL, &request).await;
+    let (status, refusal) = send(pull("cat favourites:>3", None)).await;
+    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(
+        refusal["error"]
+            .as_str()
+            .unwrap()
+            .contains("`favourites:>3`"),
+        "{refusal}"
+    );
+    let mut own = pull("cat", None);
+    own["libraries"][0]["library"] = json!("account");
+    assert_eq!(send(own).await.0, StatusCode::UNPROCESSABLE_ENTITY);
+    let mut broken = pull("cat", None);
+    broken["libraries"][0]["filter"] = json!({"tree": {"or": []}});
+    assert_eq!(send(broken).await.0, StatusCode::BAD_REQUEST);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_digest_of_a_source_is_of_what_the_account_may_see() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let other = world.feed("other").await;
+    show(&world, &other, Audience::Private).await;
+    let library = format!("source:{}", feed.source.id);
+    feed.poll(&[status(1), hidden(2), status(3), hidden(4)])
+        .await;
+    let whole = news(&ann, &library, None).await;
+    let objects = whole["objects"].as_array().unwrap();
+    let mut expected = LibraryDigest::default();
+    for object in objects {
+        let place = object["value"]["place"].as_str().unwrap().parse().unwrap();
+        let key = object["key"].as_str().unwrap();
+        expected.add_entry(key, place, None, Visibility::Public);
+    }
+    let request = json!({"library": library});
+    let digest = ann.post_json(DIGEST, &request).await;
+    let found = (&digest["count"], &digest["digest"], &digest["more"]);
+    assert_eq!(found, (&json!(2), &json!(expected.text()), &json!(false)));
+    // The post of a filter alone; an unknown cursor, and one of a pull; another library.
+    let names = NameContext {
+        origin: "https://sim.example",
+        viewer: None,
+    };
+    let filter = Predicate::parse("\"post 3\"", &names).unwrap();
+    let filtered = json!({"library": library, "filter": filter});
+    assert_eq!(ann.post_json(DIGEST, &filtered).await["count"], 1);
+    for cursor in [json!("1.1.0f.1"), whole["cursor"].clone()] {
+        let request = json!({"library": library, "cursor": cursor});
+        let (status, _) = ann.send(Method::POST, DIGEST, &request).await;
+        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let hidden = json!({"library": format!("source:{}", other.source.id)});
+    let (status, _) = ann.send(Method::POST, DIGEST, &hidden).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
     world.close().await;
 }

@@ -149,9 +149,9 @@ impl AccountLibrary {
         Ok(AccountLibrary { account, library })
     }
 
-    /// Adds objects with these keys, of which none exists, and gives them consecutive IDs in the
-    /// order of the keys; returns the first. Keys of removed objects name these again. Locks the
-    /// clock.
+    /// Adds objects with these keys, and gives them consecutive IDs in the order of the keys; returns
+    /// the first. Keys of removed objects name these again. An object that exists is changed, and has
+    /// a new ID. Locks the clock.
     pub(crate) fn add(
         &mut self,
         tx: &mut Tx<'_>,
@@ -180,7 +180,12 @@ impl AccountLibrary {
 
     /// Gives the next USN to a changed object.
     pub(crate) fn change(&mut self, tx: &mut Tx<'_>, id: i64) -> Result<(), DbError> {
-        self.write(tx, &[id], false)
+        self.change_all(tx, &[id])
+    }
+
+    /// Gives the next USNs to changed objects, in their order. There must be one at least.
+    pub(crate) fn change_all(&mut self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<(), DbError> {
+        self.write(tx, ids, false)
     }
 
     /// Gives the next USNs to removed objects, in their order. There must be one at least.

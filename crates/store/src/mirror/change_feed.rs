@@ -17,7 +17,10 @@ use crate::{
     id_types::{SourceKey, from_sql},
     library,
     mirror::source_kind::IS_LISTED,
-    posts::export::{self, ExportEntry, ExportRow},
+    posts::{
+        export::{self, ExportEntry, ExportRow},
+        timeline::PostKey,
+    },
     viewer::{Owner, Viewer},
 };
 
@@ -73,10 +76,22 @@ impl FeedSource {
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
+    select(tx, &format!("where s.{IS_LISTED}"))
+}
+
+/// The sources, including those of threads, by their IDs, with their last USNs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn all_sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
+    select(tx, "")
+}
+
+fn select(tx: &mut Tx<'_>, condition: &str) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
         &format!(
             "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count
-             from source s {} where s.{IS_LISTED}",
+             from source s {} {condition}",
             library::OF_SOURCES
         ),
         &[],
@@ -158,6 +173,58 @@ pub fn after(
             _ => update_count,
         },
         has_more,
+    })
+}
+
+/// The posts of entries that came or changed after a USN of a source.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangedPosts {
+    /// The posts. One may be there twice.
+    pub posts: Vec<PostKey>,
+    /// The USN up to which there are no others.
+    pub end: i64,
+    /// True if more changes are stored.
+    pub has_more: bool,
+}
+
+/// The posts of the changes that [`after`] returns, which are not read. At most `limit` changes of
+/// each kind. There are none if the source does not exist.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn posts_after(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    usn: i64,
+    limit: u32,
+) -> Result<ChangedPosts, StoreError> {
+    let Some(update_count) = library::update_count(tx, library::LibraryOwner::Source(source))?
+    else {
+        return Ok(ChangedPosts::default());
+    };
+    let arrived = export::arrived_later(tx, source, usn, limit)?;
+    let changed = export::changed_later(tx, source, usn, limit)?;
+    let arrived = tx.rows(arrived)?;
+    let changed = tx.rows(changed)?;
+    // The last USN of a kind of which there may be more.
+    let is_full = |found: &[ExportEntry]| found.len() >= limit as usize;
+    let last_arrived = arrived.last().filter(|_| is_full(&arrived));
+    let last_changed = changed.last().filter(|_| is_full(&changed));
+    let ends = [
+        last_arrived.map(|entry| entry.first_usn),
+        last_changed.and_then(|entry| entry.change_usn),
+    ];
+    let end = ends.into_iter().flatten().min();
+    let mut posts = Vec::with_capacity(arrived.len() + changed.len());
+    for entry in arrived.iter().chain(&changed) {
+        let post = from_sql(entry.post_id)?;
+        let instance = source.instance;
+        posts.push(PostKey { post, instance });
+    }
+    Ok(ChangedPosts {
+        posts,
+        end: end.unwrap_or(update_count),
+        has_more: end.is_some(),
     })
 }
 

@@ -20,7 +20,7 @@ pub enum Placement {
 use Placement::{Coordinator, Everywhere, WithInstance};
 
 /// The tables. Tables with which others are placed come first.
-pub const PLACEMENTS: [(&str, Placement); 66] = [
+pub const PLACEMENTS: [(&str, Placement); 68] = [
     ("instance", WithInstance("id")),
     ("directory", Everywhere),
     ("source", WithInstance("instance_id")),
@@ -69,6 +69,7 @@ pub const PLACEMENTS: [(&str, Placement); 66] = [
     ("pending_account", Coordinator),
     ("relation", Coordinator),
     ("mute", Coordinator),
+    ("account_note", Coordinator),
     ("notification", Coordinator),
     ("home_source", Coordinator),
     ("library_object", Coordinator),
@@ -81,6 +82,7 @@ pub const PLACEMENTS: [(&str, Placement); 66] = [
     ("filter_keyword", Coordinator),
     ("filter_post", Coordinator),
     ("note", Coordinator),
+    ("draft", Coordinator),
     ("sync_device", Coordinator),
     ("app", Coordinator),
     ("authorization_code", Coordinator),

@@ -1,17 +1,20 @@
 //! Removes accounts with all their data, in chunks of keys.
 //!
-//! [`begin`] disables an account, so that it can neither log in nor be found. [`remove_some`] is
-//! then called until nothing is left. An interrupted removal continues with [`begin`]. The name and
+//! [`begin`] disables an account, so that it can neither log in nor be found. [`forget`] then removes it
+//! from the libraries of others, and [`remove_some`] is called until nothing is left. An interrupted removal
+//! continues with [`begin`]. The name and
 //! the mail address are free once all data are gone. Must be written below
 //! [`root`](super::local_account::root).
 
 use driftline_core::social::AccountName;
 use driftline_db::{Column, Tx};
 
-use super::{home_source, library_removal, log_ins, notification};
+use super::{
+    account_note, home_source, library_removal, list, log_ins, mute, notification, relation,
+};
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, from_sql, sql},
+    id_types::{LocalAccountId, account_id, from_sql, sql},
     library,
 };
 
@@ -25,8 +28,8 @@ pub struct AccountContents {
     pub relations: i64,
     /// The number of accounts that it mutes.
     pub mutes: i64,
-    /// The number of objects of its library: bookmarks, favourites, lists and their accounts, read
-    /// markers, filters, notes.
+    /// The number of other objects of its library: bookmarks, favourites, lists and their accounts,
+    /// read markers, filters, notes, drafts, the own profile.
     pub objects: i64,
 }
 
@@ -75,6 +78,47 @@ pub fn begin(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError>
         &[&sql(account)],
     )?;
     log_ins::end_all(tx, account)
+}
+
+/// At most `limit` accounts whose libraries have objects about an account, by their IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn owners_naming(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    limit: u32,
+) -> Result<Vec<LocalAccountId>, StoreError> {
+    // Two accounts of this server have a row each.
+    Ok(tx.query(
+        "select account_id from list_member where member_id = $1
+         union select account_id from mute where other_id = $1
+         union select account_id from account_note where other_id = $1
+         union select r.account_id from relation own
+             join relation r on r.account_id = own.other_id and r.other_id = own.account_id
+             where own.account_id = $1 and r.object_id is not null
+         order by account_id limit $2",
+        &[&sql(account), &i64::from(limit)],
+        |row| from_sql(row.i64("account_id")?),
+    )?)
+}
+
+/// Removes what the library of `owner` has about an account that is being removed: its place in lists, its follow or
+/// block, its mute and the note on it. Must be written below the owner's root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the owner does not exist; [`StoreError::Db`] if the database fails.
+pub fn forget(
+    tx: &mut Tx<'_>,
+    owner: LocalAccountId,
+    account: LocalAccountId,
+) -> Result<(), StoreError> {
+    let account = account_id(account);
+    list::forget_member(tx, owner, account)?;
+    relation::remove_object(tx, owner, account)?;
+    mute::remove(tx, owner, account)?;
+    account_note::remove(tx, owner, account)?;
+    Ok(())
 }
 
 /// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left.

@@ -2,21 +2,18 @@
 //! objects of the user's library, with keywords and posts as parts: a change of a part changes the
 //! filter. Must be written below the account's root.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::{
     social::{
         FilterError, FilterKeyword, FilterSettings, MAX_FILTERS, MAX_KEYWORDS_PER_FILTER,
         MAX_POSTS_PER_FILTER, TextError,
     },
-    sync::ObjectKind,
+    sync::{ObjectKey, ObjectKind},
 };
 use driftline_db::{Column, Tx};
 
-use super::{
-    filter_rows::{self},
-    local_account, object_keys,
-};
+use super::{filter_rows, local_account, object_keys};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
@@ -36,6 +33,23 @@ pub enum KeywordChange {
     Set(Keyword),
     /// Removes a keyword.
     Remove(LocalId),
+}
+
+/// The whole of a filter, as a device gives it.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterContent {
+    pub(crate) settings: FilterSettings,
+    pub(crate) keywords: Vec<FilterKeyword>,
+    /// Each post once.
+    pub(crate) posts: Vec<PostKey>,
+}
+
+/// A change of a filter's posts.
+#[derive(Debug, Default)]
+struct PostChanges {
+    added: Vec<PostKey>,
+    /// The IDs of the parts.
+    removed: Vec<i64>,
 }
 
 /// The reason why a filter cannot be created or changed.
@@ -75,21 +89,46 @@ pub fn create(
     keywords: &[FilterKeyword],
     now_ms: i64,
 ) -> Result<Result<Filter, FilterRefused>, StoreError> {
+    let key = object_keys::random(ObjectKind::Filter)?;
+    let content = FilterContent {
+        settings,
+        keywords: keywords.to_vec(),
+        posts: Vec::new(),
+    };
+    create_with_key(tx, account, key, content, now_ms)
+}
+
+/// Creates a filter whose key is that of no filter of the account.
+pub(crate) fn create_with_key(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    key: ObjectKey,
+    content: FilterContent,
+    now_ms: i64,
+) -> Result<Result<Filter, FilterRefused>, StoreError> {
+    let FilterContent {
+        settings,
+        keywords,
+        posts,
+    } = content;
     let settings = match settings.checked() {
         Ok(settings) => settings,
         Err(refused) => return Ok(Err(refused.into())),
     };
-    if let Err(refused) = check_keywords(keywords, keywords.len()) {
+    if let Err(refused) = check_keywords(&keywords, keywords.len()) {
         return Ok(Err(refused));
+    }
+    if posts.len() > MAX_POSTS_PER_FILTER {
+        return Ok(Err(FilterRefused::ManyPosts));
     }
     local_account::require(tx, account)?;
     if filter_rows::count(tx, account)? >= MAX_FILTERS as i64 {
         return Ok(Err(FilterRefused::Many));
     }
-    let keys = [object_keys::random(ObjectKind::Filter)?];
-    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, &keys, now_ms)?;
+    let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, &[key], now_ms)?;
     filter_rows::store(tx, account, id, &settings)?;
-    add_keywords(tx, account, id, keywords, now_ms)?;
+    add_keywords(tx, account, id, &keywords, now_ms)?;
+    add_posts(tx, account, id, &posts, now_ms)?;
     let id = from_sql(id)?;
     by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
 }
@@ -114,6 +153,67 @@ pub fn set(
     let Some(known) = by_id(tx, account, id)? else {
         return Ok(Err(FilterRefused::NotFound));
     };
+    let posts = PostChanges::default();
+    set_parts(tx, account, known, settings, changes, &posts, now_ms)
+}
+
+/// Gives a filter other settings and parts, as one change. Parts that it has keep their IDs.
+pub(crate) fn replace(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    known: Filter,
+    content: FilterContent,
+    now_ms: i64,
+) -> Result<Result<Filter, FilterRefused>, StoreError> {
+    let settings = match content.settings.checked() {
+        Ok(settings) => settings,
+        Err(refused) => return Ok(Err(refused.into())),
+    };
+    let changes = keyword_changes(&known.keywords, content.keywords);
+    let wanted: HashSet<LocalId> = content.posts.iter().map(|key| key.post).collect();
+    let stored: HashSet<LocalId> = known.posts.iter().map(|part| part.key.post).collect();
+    let removed = known
+        .posts
+        .iter()
+        .filter(|part| !wanted.contains(&part.key.post));
+    let posts = PostChanges {
+        removed: removed.map(|part| sql(part.id)).collect(),
+        added: content
+            .posts
+            .into_iter()
+            .filter(|key| !stored.contains(&key.post))
+            .collect(),
+    };
+    set_parts(tx, account, known, settings, &changes, &posts, now_ms)
+}
+
+/// The changes after which a filter has these keywords.
+fn keyword_changes(known: &[Keyword], wanted: Vec<FilterKeyword>) -> Vec<KeywordChange> {
+    let mut removed: Vec<&Keyword> = known.iter().collect();
+    let mut changes = Vec::new();
+    for rule in wanted {
+        match removed.iter().position(|known| known.rule == rule) {
+            Some(at) => {
+                removed.remove(at);
+            }
+            None => changes.push(KeywordChange::Add(rule)),
+        }
+    }
+    changes.extend(removed.iter().map(|known| KeywordChange::Remove(known.id)));
+    changes
+}
+
+/// Changes a filter. The settings are checked.
+fn set_parts(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    known: Filter,
+    settings: FilterSettings,
+    changes: &[KeywordChange],
+    posts: &PostChanges,
+    now_ms: i64,
+) -> Result<Result<Filter, FilterRefused>, StoreError> {
+    let id = known.id;
     let mut keywords: HashMap<LocalId, &FilterKeyword> = known
         .keywords
         .iter()
@@ -150,8 +250,13 @@ pub fn set(
     if let Err(refused) = check_keywords(checked, keywords.len() + added.len()) {
         return Ok(Err(refused));
     }
+    if known.posts.len() + posts.added.len() > MAX_POSTS_PER_FILTER + posts.removed.len() {
+        return Ok(Err(FilterRefused::ManyPosts));
+    }
     let is_same_settings = known.settings == settings;
-    if is_same_settings && added.is_empty() && replaced.is_empty() && removed.is_empty() {
+    let is_same_keywords = added.is_empty() && replaced.is_empty() && removed.is_empty();
+    let is_same_posts = posts.added.is_empty() && posts.removed.is_empty();
+    if is_same_settings && is_same_keywords && is_same_posts {
         return Ok(Ok(known));
     }
     AccountLibrary::load(tx, account)?.change(tx, sql(id))?;
@@ -163,6 +268,8 @@ pub fn set(
     }
     filter_rows::remove_keywords(tx, account, &removed)?;
     add_keywords(tx, account, sql(id), &added, now_ms)?;
+    filter_rows::remove_posts(tx, account, &posts.removed)?;
+    add_posts(tx, account, sql(id), &posts.added, now_ms)?;
     by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
 }
 
@@ -202,6 +309,20 @@ fn add_keywords(
     )?)
 }
 
+fn add_posts(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    filter: i64,
+    posts: &[PostKey],
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    if posts.is_empty() {
+        return Ok(());
+    }
+    let first = local_ids::take(tx, now_ms, posts.len())?;
+    Ok(filter_rows::add_posts(tx, account, filter, first, posts)?)
+}
+
 /// Removes a filter with its parts. Returns `false` if the account does not have it.
 ///
 /// # Errors
@@ -239,17 +360,7 @@ pub fn add_post(
     }
     AccountLibrary::load(tx, account)?.change(tx, sql(id))?;
     let part = local_ids::take(tx, now_ms, 1)?;
-    tx.execute_later(
-        "insert into filter_post (account_id, id, filter_id, instance_id, post_id)
-         values ($1, $2, $3, $4, $5)",
-        &[
-            &sql(account),
-            &part,
-            &sql(id),
-            &sql(key.instance),
-            &sql(key.post),
-        ],
-    )?;
+    filter_rows::add_posts(tx, account, sql(id), part, &[key])?;
     let id = from_sql(part)?;
     Ok(Ok(FilteredPost { id, key }))
 }

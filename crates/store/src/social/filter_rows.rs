@@ -150,6 +150,39 @@ pub(super) fn remove_keywords(
     )
 }
 
+pub(super) fn add_posts(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    filter: i64,
+    first_id: i64,
+    posts: &[PostKey],
+) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "insert into filter_post (account_id, id, filter_id, instance_id, post_id)
+         select $1, r.id, $2, r.instance_id, r.post_id from {rows as r(id, instance_id, post_id)}",
+        &[&sql(account), &filter],
+        &[
+            Column::i64(first_id..first_id + posts.len() as i64),
+            Column::i64(posts.iter().map(|post| sql(post.instance))),
+            Column::i64(posts.iter().map(|post| sql(post.post))),
+        ],
+    )
+}
+
+pub(super) fn remove_posts(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<(), DbError> {
+    if ids.is_empty() {
+        return Ok(());
+    }
+    tx.execute_later(
+        "delete from filter_post where account_id = $1 and id {in $2}",
+        &[&sql(account), &Column::i64(ids.iter().copied())],
+    )
+}
+
 /// Removes a filter with its parts.
 pub(super) fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: i64) -> Result<(), DbError> {
     for delete in [

@@ -23,17 +23,18 @@ pub(super) fn remove_some(
     Ok(is_empty)
 }
 
-/// The number of objects of an account, without removed ones.
+/// The number of objects of an account, without removed ones, and without those of relations and mutes.
 pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
     tx.query_one(
-        "select count(*) as objects from library_object where account_id = $1 and not removed",
+        "select count(*) as objects from library_object
+         where account_id = $1 and not removed and kind not in ('follow', 'block', 'mute')",
         &[&sql(account)],
         |row| row.i64("objects"),
     )
 }
 
 /// Each table, with the column by which its rows are removed in chunks.
-const TABLES: [(&str, &str); 11] = [
+const TABLES: [(&str, &str); 13] = [
     ("marked_post", "post_id"),
     ("list_member", "id"),
     ("list_entry", "id"),
@@ -43,6 +44,8 @@ const TABLES: [(&str, &str); 11] = [
     ("filter_post", "id"),
     ("filter", "id"),
     ("note", "post_key"),
+    ("draft", "id"),
+    ("account_note", "id"),
     ("sync_device", "device"),
     ("library_object", "id"),
 ];

@@ -164,23 +164,6 @@ pub(crate) fn members_by_ids(
     )?)
 }
 
-/// At most `limit` accounts whose lists contain an account, by their IDs.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn owners_naming(
-    tx: &mut Tx<'_>,
-    member: AccountId,
-    limit: u32,
-) -> Result<Vec<LocalAccountId>, StoreError> {
-    Ok(tx.query(
-        "select distinct account_id from list_member where member_id = $1
-         order by account_id limit $2",
-        &[&sql(member), &i64::from(limit)],
-        |row| from_sql(row.i64("account_id")?),
-    )?)
-}
-
 /// The accounts of a list, by their IDs.
 ///
 /// # Errors

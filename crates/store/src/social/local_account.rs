@@ -441,12 +441,8 @@ pub fn set_passphrase(
     require_changed(changed)
 }
 
-/// Replaces an account's nickname.
-///
-/// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
-/// fails.
-pub fn set_nickname(
+/// Replaces an account's nickname, which is a part of its profile in its library.
+pub(super) fn set_nickname(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     nickname: &Nickname,

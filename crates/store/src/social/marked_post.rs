@@ -4,7 +4,7 @@
 use driftline_core::{social::Mark, sync::ObjectKind};
 use driftline_db::{Column, Row, Tx};
 
-use super::{local_account, object_keys, parsed};
+use super::{bookmark_copy, local_account, object_keys, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
@@ -49,17 +49,22 @@ pub fn set(
     if let Some(of_copy) = of_copy {
         delete(tx, account, mark, of_copy.id)?;
     }
+    let shown = match mark {
+        Mark::Bookmark => bookmark_copy::version(tx, account, key)?,
+        Mark::Favourite => None,
+    };
     let mut library = AccountLibrary::load(tx, account)?;
     let id = library.add(tx, kind(mark), &[object_key], now_ms)?;
     Ok(tx.execute_later(
-        "insert into marked_post (account_id, post_id, mark, id, instance_id)
-         values ($1, $2, $3, $4, $5)",
+        "insert into marked_post (account_id, post_id, mark, id, instance_id, shown)
+         values ($1, $2, $3, $4, $5, $6)",
         &[
             &sql(account),
             &sql(key.post),
             &mark.name(),
             &id,
             &sql(key.instance),
+            &shown,
         ],
     )?)
 }

@@ -9,11 +9,15 @@
 //! the root of its account. Code that ends one is a statement that names it, and needs no root.
 
 pub mod access_token;
+pub mod account_note;
 pub mod account_removal;
 pub mod account_source;
 pub mod app;
 pub mod authorization_code;
 pub mod bell;
+pub mod bookmark_copy;
+pub mod copy_relations;
+pub(crate) mod draft;
 pub mod filter;
 mod filter_rows;
 pub mod home_source;
@@ -35,6 +39,7 @@ mod passphrase_columns;
 pub mod pending_account;
 pub mod profile;
 pub mod relation;
+pub(crate) mod relation_object;
 mod secret_hash;
 pub mod token_family;
 mod token_holder;

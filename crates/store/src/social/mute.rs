@@ -1,13 +1,15 @@
 //! Mutes: accounts that an account does not want to see. They are independent of relations, and no
-//! one is notified. Must be written below the account's root.
+//! one is notified. Each is an object of the library of its account. One that has ended stays stored until it is
+//! removed or replaced, because its end is no change. Must be written below the account's root.
 
+use driftline_core::sync::ObjectKind;
 use driftline_db::{Column, PendingRows, Row, Tx};
 
-use super::local_account;
+use super::{local_account, object_keys};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, sql},
-    local_ids,
+    library::object::{self, AccountLibrary},
     posts::timeline::Range,
 };
 
@@ -40,30 +42,41 @@ pub fn set(
         return Ok(false);
     }
     local_account::require(tx, account)?;
-    let changed = tx.execute(
-        "update mute set notifications = $3, until_ms = $4
-         where account_id = $1 and other_id = $2 and (until_ms is null or until_ms > $5)",
-        &[
-            &sql(account),
-            &sql(other),
-            &notifications,
-            &until_ms,
-            &now_ms,
-        ],
-    )?;
-    if changed == 0 {
-        remove(tx, account, other)?;
-        let id = local_ids::take(tx, now_ms, 1)?;
-        tx.execute_later(
-            "insert into mute (account_id, other_id, id, notifications, until_ms)
-             values ($1, $2, $3, $4, $5)",
-            &[&sql(account), &sql(other), &id, &notifications, &until_ms],
-        )?;
+    let known = find(tx, account, other)?;
+    if known.is_some_and(|known| (known.notifications, known.until_ms) == (notifications, until_ms))
+    {
+        return Ok(true);
     }
+    let mut library = AccountLibrary::load(tx, account)?;
+    let id = match known {
+        Some(known) if known.until_ms.is_none_or(|until_ms| until_ms > now_ms) => {
+            library.change(tx, sql(known.id))?;
+            sql(known.id)
+        }
+        known => {
+            // One that has ended is the same object, with a new position in pages.
+            let key = match known {
+                Some(ended) => object::key_by_id(tx, account, sql(ended.id))?,
+                None => None,
+            };
+            let key = match key {
+                Some(key) => key,
+                None => object_keys::for_account(tx, ObjectKind::Mute, other)?,
+            };
+            library.add(tx, ObjectKind::Mute, &[key], now_ms)?
+        }
+    };
+    tx.execute_later(
+        "insert into mute (account_id, other_id, id, notifications, until_ms)
+         values ($1, $2, $3, $4, $5)
+         on conflict (account_id, other_id) do update
+             set id = $3, notifications = $4, until_ms = $5",
+        &[&sql(account), &sql(other), &id, &notifications, &until_ms],
+    )?;
     Ok(true)
 }
 
-/// Ends a mute. Returns `false` if there was none.
+/// Removes a mute, which may have ended. Returns `false` if there was none.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
@@ -72,11 +85,43 @@ pub fn remove(
     account: LocalAccountId,
     other: AccountId,
 ) -> Result<bool, StoreError> {
-    let removed = tx.execute(
+    let Some(known) = find(tx, account, other)? else {
+        return Ok(false);
+    };
+    AccountLibrary::load(tx, account)?.remove(tx, &[sql(known.id)])?;
+    tx.execute_later(
         "delete from mute where account_id = $1 and other_id = $2",
         &[&sql(account), &sql(other)],
     )?;
-    Ok(removed > 0)
+    Ok(true)
+}
+
+/// The mute of another account, which may have ended.
+pub(crate) fn find(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+) -> Result<Option<Mute>, StoreError> {
+    Ok(tx.query_opt(
+        "select other_id, id, notifications, until_ms from mute
+         where account_id = $1 and other_id = $2",
+        &[&sql(account), &sql(other)],
+        from_row,
+    )?)
+}
+
+/// The mutes with these IDs, in no order. Some may have ended.
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<Vec<Mute>, StoreError> {
+    Ok(tx.query(
+        "select other_id, id, notifications, until_ms from mute
+         where account_id = $1 and id {in $2}",
+        &[&sql(account), &Column::i64(ids.iter().copied())],
+        from_row,
+    )?)
 }
 
 /// The other accounts that an account mutes, in no order.

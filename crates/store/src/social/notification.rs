@@ -48,10 +48,7 @@ pub(super) fn follows(
 ) -> Result<(), StoreError> {
     let is_changed = |direction| steps.iter().any(|step| step.direction == direction);
     if after.outgoing == Relation::Blocking {
-        tx.execute_later(
-            "delete from notification where account_id = $1 and from_id = $2 and kind = 'status'",
-            &[&sql(account), &sql(other)],
-        )?;
+        forget_posts_by(tx, account, other)?;
     }
     if let Some(other) = local_account_id(other)
         && is_changed(Direction::Outgoing)
@@ -62,6 +59,18 @@ pub(super) fn follows(
         followed(tx, account, other, after.incoming, (id, now_ms))?;
     }
     Ok(())
+}
+
+/// Removes an account's notifications of the posts of another one.
+pub(super) fn forget_posts_by(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+) -> Result<(), DbError> {
+    tx.execute_later(
+        "delete from notification where account_id = $1 and from_id = $2 and kind = 'status'",
+        &[&sql(account), &sql(other)],
+    )
 }
 
 /// Replaces an account's notification about the relation of another one to it.

@@ -96,6 +96,21 @@ pub(crate) fn for_members(
     keys.collect()
 }
 
+/// The key of a follow, block, mute or note of an account.
+pub(crate) fn for_account(
+    tx: &mut Tx<'_>,
+    kind: ObjectKind,
+    account: AccountId,
+) -> Result<ObjectKey, StoreError> {
+    let acct = accts(tx, &[account])?.remove(&account);
+    let key = acct.and_then(|acct| ObjectKey::of_account(kind, &acct).ok());
+    match key {
+        Some(key) => Ok(key),
+        None => ObjectKey::of_account(kind, &format!("{account}@{UNNAMED_HOST}"))
+            .map_err(|error| StoreError::unreadable("the ID of an account", &error)),
+    }
+}
+
 /// The names of accounts with their hosts, in lower case. Accounts whose names are unknown are
 /// omitted.
 fn accts(

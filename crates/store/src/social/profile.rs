@@ -1,11 +1,17 @@
-//! Profiles: accounts' self-descriptions, keyed by the account's ID.
+//! Profiles: accounts' self-descriptions, keyed by the account's ID. Nickname and profile are one object of the account's
+//! library from their first change on. Before that both are empty.
 
-use driftline_core::social::{Profile, ProfileError};
+use driftline_core::{
+    social::{Nickname, Profile, ProfileError},
+    sync::{ObjectKey, ObjectKind},
+};
 use driftline_db::{Column, Row, ToValue, Tx};
 
+use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, from_sql, sql},
+    library::object::{self, AccountLibrary},
     text::{from_json, to_json},
 };
 
@@ -22,31 +28,43 @@ pub(super) fn add(
     )?)
 }
 
-/// Replaces an account's profile, unless it exceeds a limit. Must be written below the account's
-/// root.
+/// Replaces an account's nickname and profile, unless the profile exceeds a limit. The same ones change nothing. Must be
+/// written below the account's root.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
-/// fails.
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
+    nickname: &Nickname,
     profile: &Profile,
+    now_ms: i64,
 ) -> Result<Result<(), ProfileError>, StoreError> {
     if let Err(refused) = profile.check() {
         return Ok(Err(refused));
     }
-    let changed = tx.execute(
+    let known = local_account::by_id(tx, account)?.ok_or(StoreError::NoAccount)?;
+    if known.nickname == *nickname && load(tx, account)? == *profile {
+        return Ok(Ok(()));
+    }
+    let key = ObjectKey::own_profile();
+    let object = object::find(tx, account, &key)?;
+    let mut library = AccountLibrary::load(tx, account)?;
+    match object {
+        Some(object) => library.change(tx, object.id)?,
+        None => {
+            library.add(tx, ObjectKind::Profile, &[key], now_ms)?;
+        }
+    }
+    local_account::set_nickname(tx, account, nickname)?;
+    tx.execute_later(
         "update profile set bio = $2, avatar = $3, header = $4, fields = $5, locked = $6, bot = $7,
              discoverable = $8
-         where account_id = $1
-             and exists (select 1 from local_account where id = $1 and not deleting)",
+         where account_id = $1",
         &values(&sql(account), &to_json(FIELDS, &profile.fields)?, profile),
     )?;
-    match changed {
-        0 => Err(StoreError::NoAccount),
-        _ => Ok(Ok(())),
-    }
+    Ok(Ok(()))
 }
 
 /// An account, its profile's fields as JSON, and the rest of its profile, in the order of both statements.

@@ -5,6 +5,9 @@
 //! [`change`]), so concurrent actions of two users towards each other happen one after the other. A
 //! copy of an account of an instance has no row, and never acts: it accepts every follow, which
 //! stays here.
+//!
+//! Each outgoing relation has an object in the library of its account (`relation_object`). A change that ends the follow
+//! of the other account changes that account's library, too.
 
 use std::collections::HashMap;
 
@@ -13,14 +16,15 @@ use driftline_core::social::{
 };
 use driftline_db::{Column, DbError, PendingRows, Root, Row, Tx};
 
-use super::{list, local_account, notification, parsed, profile};
+use super::{list, local_account, notification, parsed, profile, relation_object};
 use crate::{
     error::StoreError,
     id_types::{
         AccountId, LocalAccountId, LocalId, MIN_COPY_ID, account_id, from_sql, local_account_id,
         sql,
     },
-    library, local_ids,
+    library::{self, object::AccountLibrary},
+    local_ids,
     posts::timeline::Range,
 };
 
@@ -47,6 +51,8 @@ pub struct RelationRow {
     /// The local ID up to which posts of the other account were notified; `None` if they are not:
     /// see [`bell`](super::bell).
     pub notified: Option<LocalId>,
+    /// The object of the outgoing relation in the library of the row's account.
+    pub object_id: Option<LocalId>,
 }
 
 /// The reason why an action towards another account is not possible.
@@ -88,25 +94,7 @@ pub fn follow(
         None => true,
     };
     let follow = RelationMove::Follow { auto_accept };
-    let followed = match change(tx, account, other, follow, now_ms)? {
-        Ok(followed) => followed,
-        Err(refused) => return Ok(Err(refused)),
-    };
-    let notified = match (options.notify, followed.notified) {
-        // Posts that are already stored are not notified.
-        (Some(true), None) => Some(from_sql(local_ids::last_given(tx)?)?),
-        (Some(false), _) => None,
-        (_, notified) => notified,
-    };
-    let row = RelationRow {
-        show_boosts: options.show_boosts.unwrap_or(followed.show_boosts),
-        notified,
-        ..followed
-    };
-    if row != followed {
-        store(tx, account, &row)?;
-    }
-    Ok(Ok(row))
+    act(tx, account, other, (follow, options), now_ms)
 }
 
 /// Prepares a transaction for several actions of this module, each of which locks the clock last.
@@ -129,58 +117,142 @@ pub fn change(
     done: RelationMove,
     now_ms: i64,
 ) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
+    let options = FollowOptions::default();
+    act(tx, account, other, (done, options), now_ms)
+}
+
+/// Performs an action, and sets the options of the follow, if there is one afterwards.
+fn act(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+    (done, options): (RelationMove, FollowOptions),
+    now_ms: i64,
+) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
     if account_id(account) == other {
         return Ok(Err(ChangeRefused::Oneself));
     }
     lock_other(tx, account, other)?;
-    let mut row = load(tx, account, other)?;
-    let (after, steps) = match row.pair.after(done) {
+    let before = load(tx, account, other)?;
+    let (after, steps) = match before.pair.after(done) {
         Ok(after) => after,
         Err(refused) => return Ok(Err(refused.into())),
     };
+    let mut row = RelationRow {
+        pair: after,
+        ..before
+    };
+    set_options(tx, &mut row, options)?;
     if steps.is_empty() {
+        if row != before {
+            relation_object::update(tx, account, (&before, &row), now_ms)?;
+            store(tx, account, &row)?;
+        }
         return Ok(Ok(row));
     }
     forget_in_lists(tx, account, other, after)?;
+    let mirrored = match local_account_id(other) {
+        Some(other) => {
+            let known = load(tx, other, account_id(account))?;
+            let is_following = is_follow(after.incoming);
+            let mut mirrored = RelationRow {
+                pair: RelationPair {
+                    outgoing: after.incoming,
+                    incoming: after.outgoing,
+                },
+                show_boosts: known.show_boosts || !is_following,
+                notified: known.notified.filter(|_| is_following),
+                ..known
+            };
+            mirrored.object_id = relation_object::update(tx, other, (&known, &mirrored), now_ms)?;
+            Some((other, mirrored))
+        }
+        None => None,
+    };
     // Last, because all others wait for the clock.
-    let id = from_sql(local_ids::take(tx, now_ms, 1)?)?;
+    row.object_id = relation_object::update(tx, account, (&before, &row), now_ms)?;
+    let id = match row.object_id.filter(|id| before.object_id != Some(*id)) {
+        Some(id) => id,
+        None => from_sql(local_ids::take(tx, now_ms, 1)?)?,
+    };
     let is_changed = |direction| {
         steps
             .iter()
             .any(|step: &RelationStep| step.direction == direction)
     };
-    row.pair = after;
     if is_changed(Direction::Outgoing) {
         row.outgoing_id = id;
     }
     if is_changed(Direction::Incoming) {
         row.incoming_id = id;
     }
-    if after.outgoing != Relation::Following && after.outgoing != Relation::RequestingFollow {
-        (row.show_boosts, row.notified) = (true, None);
-    }
     store(tx, account, &row)?;
     notification::follows(tx, (account, other), after, &steps, (id, now_ms))?;
-    if let Some(other) = local_account_id(other) {
-        let known = load(tx, other, account_id(account))?;
-        let is_following = matches!(
-            after.incoming,
-            Relation::Following | Relation::RequestingFollow
-        );
+    if let Some((other, mirrored)) = mirrored {
         let mirrored = RelationRow {
-            pair: RelationPair {
-                outgoing: after.incoming,
-                incoming: after.outgoing,
-            },
             outgoing_id: row.incoming_id,
             incoming_id: row.outgoing_id,
-            show_boosts: known.show_boosts || !is_following,
-            notified: known.notified.filter(|_| is_following),
-            ..known
+            ..mirrored
         };
         store(tx, other, &mirrored)?;
     }
     Ok(Ok(row))
+}
+
+/// Sets the options of a follow; without one, those of a new follow.
+fn set_options(
+    tx: &mut Tx<'_>,
+    row: &mut RelationRow,
+    options: FollowOptions,
+) -> Result<(), StoreError> {
+    if !is_follow(row.pair.outgoing) {
+        (row.show_boosts, row.notified) = (true, None);
+        return Ok(());
+    }
+    row.show_boosts = options.show_boosts.unwrap_or(row.show_boosts);
+    row.notified = match (options.notify, row.notified) {
+        // Posts that are already stored are not notified.
+        (Some(true), None) => Some(from_sql(local_ids::last_given(tx)?)?),
+        (Some(false), _) => None,
+        (_, notified) => notified,
+    };
+    Ok(())
+}
+
+fn is_follow(relation: Relation) -> bool {
+    matches!(relation, Relation::Following | Relation::RequestingFollow)
+}
+
+/// Removes the object of the relation of an account to another one, which is being removed. The relation itself goes with
+/// that one. Must be written below the account's root.
+pub(super) fn remove_object(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+) -> Result<(), StoreError> {
+    let row = load(tx, account, other)?;
+    let Some(id) = row.object_id else {
+        return Ok(());
+    };
+    AccountLibrary::load(tx, account)?.remove(tx, &[sql(id)])?;
+    Ok(tx.execute_later(
+        "update relation set object_id = null where account_id = $1 and other_id = $2",
+        &[&sql(account), &sql(other)],
+    )?)
+}
+
+/// The relations with these objects, in no order.
+pub(crate) fn by_objects(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<Vec<RelationRow>, StoreError> {
+    let rows = tx.query(
+        &format!("select {COLUMNS} from relation where account_id = $1 and object_id {{in $2}}"),
+        &[&sql(account), &Column::i64(ids.iter().copied())],
+        |row| Ok(from_row(row)),
+    )?;
+    rows.into_iter().collect()
 }
 
 /// Removes an account from lists, because these contain only followed accounts.
@@ -232,6 +304,7 @@ fn load(
         incoming_id: LocalId::new(0),
         show_boosts: true,
         notified: None,
+        object_id: None,
     }))
 }
 
@@ -245,10 +318,10 @@ fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<
     }
     tx.execute_later(
         "insert into relation (account_id, other_id, outgoing, outgoing_id, incoming, incoming_id,
-             show_boosts, notified_id)
-         values ($1, $2, $3, $4, $5, $6, $7, $8)
+             show_boosts, notified_id, object_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)
          on conflict (account_id, other_id) do update set outgoing = $3, outgoing_id = $4,
-             incoming = $5, incoming_id = $6, show_boosts = $7, notified_id = $8",
+             incoming = $5, incoming_id = $6, show_boosts = $7, notified_id = $8, object_id = $9",
         &[
             &sql(account),
             &sql(row.other),
@@ -258,6 +331,7 @@ fn store(tx: &mut Tx<'_>, account: LocalAccountId, row: &RelationRow) -> Result<
             &sql(row.incoming_id),
             &row.show_boosts,
             &row.notified.map(sql),
+            &row.object_id.map(sql),
         ],
     )
 }
@@ -273,8 +347,7 @@ pub fn to(
 ) -> Result<Vec<RelationRow>, StoreError> {
     let others = Column::i64(others.iter().map(|id| sql(*id)));
     let rows = tx.query(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notified_id
-         from relation where account_id = $1 and other_id {in $2}",
+        &format!("select {COLUMNS} from relation where account_id = $1 and other_id {{in $2}}"),
         &[&sql(account), &others],
         |row| Ok(from_row(row)),
     )?;
@@ -299,8 +372,8 @@ pub fn page(
         None => (range.since.unwrap_or(LocalId::new(0)), "desc"),
     };
     let query = format!(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notified_id
-         from relation where account_id = $1 and {column} = $2 and {id} > $3 and {id} < $4
+        "select {COLUMNS} from relation
+         where account_id = $1 and {column} = $2 and {id} > $3 and {id} < $4
          order by {id} {order} limit $5"
     );
     let rows = tx.query(
@@ -371,8 +444,7 @@ pub fn all_later(
     relation: Relation,
 ) -> Result<PendingRows<'static, Result<RelationRow, StoreError>>, StoreError> {
     Ok(tx.query_later(
-        "select other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts, notified_id
-         from relation where account_id = $1 and outgoing = $2",
+        &format!("select {COLUMNS} from relation where account_id = $1 and outgoing = $2"),
         &[&sql(account), &relation.name()],
         |row| Ok(from_row(row)),
     )?)
@@ -455,5 +527,10 @@ fn from_row(row: &Row<'_>) -> Result<RelationRow, StoreError> {
         incoming_id: from_sql(row.i64("incoming_id")?)?,
         show_boosts: row.bool("show_boosts")?,
         notified: row.opt_i64("notified_id")?.map(from_sql).transpose()?,
+        object_id: row.opt_i64("object_id")?.map(from_sql).transpose()?,
     })
 }
+
+/// The columns that [`from_row`] reads.
+const COLUMNS: &str = "other_id, outgoing, outgoing_id, incoming, incoming_id, show_boosts,
+     notified_id, object_id";

@@ -3,20 +3,24 @@
 
 use driftline_core::{
     social::{ListSettings, Mark, MarkedTimeline},
-    sync::{ListValue, MarkerValue, ObjectKey, ObjectKind, ObjectValue},
+    sync::{ListValue, MarkerValue, ObjectKey, ObjectKind, ObjectValue, ProfileValue},
 };
 use driftline_db::Tx;
 
-use super::push::Resolved;
+use super::{
+    filter_change,
+    push::Resolved,
+    relations::{self, ChangeContext},
+};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
     library::object::{self, KnownObject},
-    social::{list, list_member, marked_post, marker, note, object_keys},
+    social::{draft, filter, list, list_member, marked_post, marker, note, object_keys, profile},
 };
 
 /// The outcome of a change: the reason if it is refused.
-type Applied = Result<(), String>;
+pub(super) type Applied = Result<(), String>;
 
 /// Gives an object another value, or adds it if `living` is `None`.
 pub(super) fn put(
@@ -28,6 +32,11 @@ pub(super) fn put(
     resolved: &Resolved,
     now_ms: i64,
 ) -> Result<Applied, StoreError> {
+    let context = ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    };
     match value {
         ObjectValue::Post(_) => add_mark(tx, account, key, resolved, now_ms),
         ObjectValue::List(value) => {
@@ -46,7 +55,20 @@ pub(super) fn put(
             let done = note::set(tx, account, key.name(), &value.text, now_ms)?;
             Ok(done.map_err(|refused| refused.to_string()))
         }
-        ObjectValue::Filter(_) => Ok(Err("this server takes no filters from devices yet".into())),
+        ObjectValue::Filter(value) => {
+            filter_change::put(tx, account, key, &value, living, resolved, now_ms)
+        }
+        ObjectValue::Draft(value) => {
+            let done = draft::set(tx, account, key, &value, now_ms)?;
+            Ok(done.map_err(|refused| refused.to_string()))
+        }
+        ObjectValue::Profile(value) => set_profile(tx, account, value, now_ms),
+        ObjectValue::Follow(value) => relations::follow(tx, &context, key, living, &value),
+        ObjectValue::Block(_) => relations::block(tx, &context, key, living),
+        ObjectValue::Mute(value) => relations::mute(tx, &context, key, living, &value),
+        ObjectValue::AccountNote(value) => {
+            relations::set_note(tx, &context, key, living, &value.text)
+        }
     }
 }
 
@@ -55,6 +77,8 @@ pub(super) fn delete(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     object: &KnownObject,
+    resolved: &Resolved,
+    now_ms: i64,
 ) -> Result<Applied, StoreError> {
     match object.key.kind() {
         Some(ObjectKind::Bookmark) => {
@@ -70,7 +94,24 @@ pub(super) fn delete(
         Some(ObjectKind::Note) => {
             note::remove(tx, account, object.key.name())?;
         }
-        Some(ObjectKind::Marker | ObjectKind::Filter) | None => {
+        Some(ObjectKind::Filter) => {
+            filter::remove(tx, account, from_sql(object.id)?)?;
+        }
+        Some(ObjectKind::Draft) => draft::remove(tx, account, object.id)?,
+        Some(
+            kind @ (ObjectKind::Follow
+            | ObjectKind::Block
+            | ObjectKind::Mute
+            | ObjectKind::AccountNote),
+        ) => {
+            let context = ChangeContext {
+                account,
+                resolved,
+                now_ms,
+            };
+            return relations::delete(tx, &context, kind, object);
+        }
+        Some(ObjectKind::Marker | ObjectKind::Profile) | None => {
             return Ok(Err("devices do not delete such objects".to_owned()));
         }
     }
@@ -150,6 +191,21 @@ fn set_marker(
     let place = LocalId::new(place);
     let set = marker::set(tx, account, timeline, place, version, now_ms)?;
     Ok(set.map(drop).map_err(|conflict| conflict.to_string()))
+}
+
+fn set_profile(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    value: ProfileValue,
+    now_ms: i64,
+) -> Result<Applied, StoreError> {
+    let known = profile::load(tx, account)?;
+    let (nickname, profile) = match value.parts(known) {
+        Ok(parts) => parts,
+        Err(reason) => return Ok(Err(reason)),
+    };
+    let done = profile::set(tx, account, &nickname, &profile, now_ms)?;
+    Ok(done.map_err(|refused| refused.to_string()))
 }
 
 fn settings(value: ListValue) -> ListSettings {

@@ -4,7 +4,7 @@ use driftline_db::Tx;
 use super::{
     cursor::Cursor,
     start::{self, Start},
-    values,
+    values::{self, CopyWriter},
 };
 use crate::{
     error::StoreError,
@@ -44,7 +44,7 @@ pub struct StoredObject {
 
 /// The next part of what a replica with this cursor lacks; `None` if it lacks nothing. It has at
 /// most `max_entries` objects and tombstones, and their keys and values at most `max_bytes` of JSON,
-/// unless the first object alone is larger.
+/// unless the first object alone is larger. Bookmarks have no copies of their posts.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
@@ -56,9 +56,36 @@ pub fn chunk(
     max_entries: u32,
     max_bytes: usize,
 ) -> Result<Option<Chunk>, StoreError> {
+    read(tx, account, cursor, max_entries, max_bytes, None)
+}
+
+/// [`chunk`] with copies of the posts of bookmarks, which count for `max_bytes`.
+///
+/// # Errors
+/// The same as those of [`chunk`], and those of the writer.
+pub fn chunk_with_copies(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    cursor: Option<&Cursor>,
+    max_entries: u32,
+    max_bytes: usize,
+    copies: CopyWriter<'_>,
+) -> Result<Option<Chunk>, StoreError> {
+    read(tx, account, cursor, max_entries, max_bytes, Some(copies))
+}
+
+fn read(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    cursor: Option<&Cursor>,
+    max_entries: u32,
+    max_bytes: usize,
+    copies: Option<CopyWriter<'_>>,
+) -> Result<Option<Chunk>, StoreError> {
     let limits = Limits {
         entries: max_entries.max(1),
         bytes: max_bytes,
+        copies,
     };
     let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
     match (start::decide(tx, library, cursor)?, cursor) {
@@ -78,10 +105,12 @@ pub fn chunk(
     }
 }
 
+/// The limits of a chunk, and the writer of its copies.
 #[derive(Clone, Copy)]
-struct Limits {
+struct Limits<'a> {
     entries: u32,
     bytes: usize,
+    copies: Option<CopyWriter<'a>>,
 }
 
 /// The objects and tombstones above a USN.
@@ -90,7 +119,7 @@ fn changes(
     account: LocalAccountId,
     library: LibraryHistory,
     above: i64,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<Chunk, StoreError> {
     let found = tx.query(
         &format!(
@@ -119,7 +148,7 @@ fn full(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     cursor: Cursor,
-    limits: Limits,
+    limits: Limits<'_>,
 ) -> Result<Chunk, StoreError> {
     let found = tx.query(
         &format!(
@@ -162,12 +191,12 @@ impl Page {
         tx: &mut Tx<'_>,
         account: LocalAccountId,
         found: &[KnownObject],
-        limits: Limits,
+        limits: Limits<'_>,
     ) -> Result<Page, StoreError> {
         let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
         // Not all at once: a few large values may fill the chunk.
         for batch in found.chunks(VALUES_AT_ONCE) {
-            let mut values = values::load(tx, account, batch)?;
+            let mut values = values::load(tx, account, batch, limits.copies)?;
             for object in batch {
                 let value = values.remove(&object.key);
                 let json = value.as_ref().map(|value| value.json().to_string());

@@ -59,7 +59,7 @@ fn digests(
 ) -> Result<Vec<(i64, i64)>, StoreError> {
     let mut digests = Vec::with_capacity(objects.len());
     for batch in objects.chunks(VALUES_AT_ONCE) {
-        let values = values::load(tx, account, batch)?;
+        let values = values::load(tx, account, batch, None)?;
         digests.extend(batch.iter().filter_map(|object| {
             let value = values.get(&object.key)?.json();
             let digest = object_digest(&object.key, Usn::new(object.usn.cast_unsigned()), &value);

@@ -6,21 +6,27 @@
 
 mod apply;
 mod chunk;
+mod current_objects;
 mod cursor;
 pub mod device;
+mod filter_change;
 mod library_digest;
 mod push;
+mod relations;
 mod source_chunk;
 mod source_reading;
 mod start;
 mod values;
 
-pub use chunk::{Chunk, StoredObject, chunk};
+pub use chunk::{Chunk, StoredObject, chunk, chunk_with_copies};
+pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
+pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
 pub use library_digest::{library_digest, store_digests};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
-    SourceChunk, SourceEntry, SourceLimits, SourceTombstone, SourceView, has_news, source_changes,
-    source_newest, source_update_count,
+    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView, has_news,
+    source_changes, source_newest, source_update_count,
 };
 pub use start::{Start, require_full, source_start, start};
+pub use values::CopyWriter;

@@ -1,7 +1,9 @@
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 
-use driftline_core::sync::{ChangeResult, ObjectKind, ObjectValue, PushChange, Usn};
-use driftline_db::Tx;
+use driftline_core::sync::{
+    ChangeResult, ObjectKey, ObjectKind, ObjectValue, PushChange, Usn, same_value,
+};
+use driftline_db::{Root, Tx};
 
 use super::{
     apply,
@@ -10,18 +12,51 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{AccountId, LocalAccountId},
+    id_types::{AccountId, LocalAccountId, local_account_id},
     library::{self, object::KnownObject},
     posts::timeline::PostKey,
+    social::{copy_relations::RelatedAccount, local_account},
 };
 
 /// The posts and accounts that names in keys stand for, as far as the account may see it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
-    /// The posts of bookmarks and favourites, by the names of these keys.
+    /// The posts of bookmarks, favourites and filters, by their names in keys and values.
     pub posts: HashMap<String, PostKey>,
     /// The accounts of lists, by the `acct`s in the keys.
     pub accounts: HashMap<String, AccountId>,
+    /// Filters with more new posts than a push may add, which are refused.
+    pub filters_over_limit: HashSet<ObjectKey>,
+    /// The accounts of follows, blocks, mutes and notes on accounts, by the `acct`s in the keys.
+    pub related: HashMap<String, RelatedAccount>,
+}
+
+impl Resolved {
+    /// The root of a push of an account: that of the accounts of this server which it locks with the lowest ID.
+    pub fn root(&self, account: LocalAccountId) -> Root {
+        let lowest = self.local_accounts().min();
+        local_account::root(lowest.map_or(account, |other| other.min(account)))
+    }
+
+    /// The accounts of this server to which relations change.
+    pub(super) fn local_accounts(&self) -> impl Iterator<Item = LocalAccountId> {
+        let others = self.related.values();
+        others.filter_map(|other| local_account_id(other.canonical_id))
+    }
+
+    /// Locks the account of a push, and the accounts of this server to which its relations change, in the order of their
+    /// IDs.
+    ///
+    /// # Errors
+    /// [`StoreError::Db`] if the database fails, or one of them does not exist any more.
+    pub fn lock(&self, tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+        let accounts: BTreeSet<LocalAccountId> = self.local_accounts().chain([account]).collect();
+        // The root is locked already.
+        for account in accounts.into_iter().skip(1) {
+            tx.lock_later(local_account::root(account))?;
+        }
+        Ok(())
+    }
 }
 
 /// The result of a push.
@@ -36,8 +71,8 @@ pub struct Pushed {
 }
 
 /// Stores the changes of a device, in their order. Each is stored only if the object's last USN is
-/// its base. A change that is refused, or is in conflict, leaves nothing. Must be written below the
-/// account's root. Locks the clock.
+/// its base. A change that is refused, or is in conflict, leaves nothing. Must be written below
+/// [`Resolved::root`], after [`Resolved::lock`]. Locks the clock.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Unreadable`]
@@ -82,7 +117,7 @@ fn store_change(
     let (known, stored) = values::find(tx, account, key)?.unzip();
     let stored = stored.flatten();
     let usn = known.as_ref().map_or(Usn::NONE, usn_of);
-    if is_same(wanted.as_ref(), stored.as_ref()) {
+    if is_same(key, wanted.as_ref(), stored.as_ref()) {
         return Ok(done(change, usn, stored.as_ref()));
     }
     if usn != change.base {
@@ -96,7 +131,7 @@ fn store_change(
     let applied = match wanted {
         Some(value) => apply::put(tx, account, key, value, living.as_ref(), resolved, now_ms)?,
         None => match &living {
-            Some(living) => apply::delete(tx, account, living)?,
+            Some(living) => apply::delete(tx, account, living, resolved, now_ms)?,
             None => Ok(()),
         },
     };
@@ -123,11 +158,8 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
     let key = &change.key;
     match key.kind() {
         None => return Err(format!("this server has no objects of the kind of {key}")),
-        Some(ObjectKind::Filter) => {
-            return Err("this server takes no filters from devices yet".to_owned());
-        }
-        Some(ObjectKind::Marker) if change.value.is_none() => {
-            return Err("a read marker is not deleted".to_owned());
+        Some(ObjectKind::Marker | ObjectKind::Profile) if change.value.is_none() => {
+            return Err(format!("{key} is not deleted"));
         }
         Some(_) => {}
     }
@@ -138,12 +170,9 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
 
 /// True if a change to `wanted` leaves an object as it is. What the server adds to values does not
 /// count.
-fn is_same(wanted: Option<&ObjectValue>, stored: Option<&ObjectValue>) -> bool {
-    match (wanted, stored) {
-        (Some(ObjectValue::Post(_)), Some(ObjectValue::Post(_)))
-        | (Some(ObjectValue::Member(_)), Some(ObjectValue::Member(_))) => true,
-        (wanted, stored) => wanted == stored,
-    }
+fn is_same(key: &ObjectKey, wanted: Option<&ObjectValue>, stored: Option<&ObjectValue>) -> bool {
+    let [wanted, stored] = [wanted, stored].map(|value| value.map(ObjectValue::json));
+    same_value(key.kind(), wanted.as_ref(), stored.as_ref())
 }
 
 fn usn_of(object: &KnownObject) -> Usn {

@@ -35,14 +35,20 @@ pub struct SourceLimits {
     pub entries: u32,
     /// The largest number of rows to read in the order of the USNs, at least 1.
     pub rows: u32,
+    /// The number of posts to compare with a filter. The last ones are compared a hundred at once or more, so it may be exceeded.
+    pub compared: u32,
 }
+
+/// The posts of which a replica has the entries; all of them without one. It depends on nothing but what the source shows
+/// of the post: an entry is compared only when it takes a USN.
+pub type SourceFilter<'a> = Option<&'a dyn Fn(&TimelinePost) -> bool>;
 
 /// Part of a source's library. Entries and tombstones are each in the order of reading.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SourceChunk {
     /// The entries that the reader is shown now.
     pub entries: Vec<SourceEntry>,
-    /// The entries that the reader may have a copy of and is not shown any more.
+    /// The entries that the reader may have a copy of and is not shown any more, or that do not match the filter.
     pub gone: Vec<SourceTombstone>,
     /// The USN at which reading ended: everything between the start and this USN is in the chunk.
     pub end: i64,
@@ -67,7 +73,7 @@ pub struct SourceEntry {
     pub post: TimelinePost,
 }
 
-/// An entry that a reader is not shown any more.
+/// An entry that a reader is not shown any more, or that does not match the filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceTombstone {
     /// As [`SourceEntry::key`].
@@ -77,11 +83,12 @@ pub struct SourceTombstone {
 }
 
 impl SourceLimits {
-    /// Limits with this number of entries and tombstones, and the default number of rows.
+    /// Limits with this number of entries and tombstones, and the default numbers of rows and posts.
     pub const fn new(entries: u32) -> SourceLimits {
         SourceLimits {
             entries,
             rows: MAX_ROWS,
+            compared: MAX_COMPARED,
         }
     }
 }
@@ -97,7 +104,8 @@ pub fn source_update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<i64, St
 
 /// The changes of a source's library after a USN, by ascending USN: entries that the viewer is shown
 /// now, and tombstones of those that a replica at that USN may have. If an entry has ended and the
-/// source shows the viewer the post at another place, that place comes instead of a tombstone.
+/// source shows the viewer the post at another place, that place comes instead of a tombstone. Instead
+/// of an entry that does not match the filter, there is a tombstone if a replica may have it.
 ///
 /// [`SourceChunk::end`] is the USN up to which all was read; the library's last one if nothing is left.
 ///
@@ -108,10 +116,11 @@ pub fn source_changes(
     tx: &mut Tx<'_>,
     view: SourceView,
     viewer: Viewer,
+    filter: SourceFilter<'_>,
     after: i64,
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
-    let reading = SourceReading::begin(tx, view, viewer, limits)?;
+    let reading = SourceReading::begin(tx, view, viewer, filter, limits)?;
     let top = source_update_count(tx, view.key)?;
     let mut part = reading.read(tx, UsnStream::Changes { after }, after, top)?;
     if let Some(column) = left_usns::column(view.reader) {
@@ -126,8 +135,8 @@ pub fn source_changes(
 }
 
 /// Part of a full sync: the entries with USNs up to `top` and below `below` that the viewer is shown
-/// now, by descending USN. [`SourceChunk::end`] is the next `below`. There are no tombstones: once
-/// all parts were read, the changes after `top` follow ([`source_changes`]).
+/// now and that match the filter, by descending USN. [`SourceChunk::end`] is the next `below`. There
+/// are no tombstones: once all parts were read, the changes after `top` follow ([`source_changes`]).
 ///
 /// # Errors
 /// [`StoreError::NoSource`] if the source does not exist, or the viewer is no such reader of it;
@@ -136,17 +145,18 @@ pub fn source_newest(
     tx: &mut Tx<'_>,
     view: SourceView,
     viewer: Viewer,
+    filter: SourceFilter<'_>,
     top: i64,
     below: i64,
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
-    let reading = SourceReading::begin(tx, view, viewer, limits)?;
+    let reading = SourceReading::begin(tx, view, viewer, filter, limits)?;
     let up_to = top.min(below.saturating_sub(1));
     let part = reading.read(tx, UsnStream::Newest { top }, 0, up_to)?;
     Ok(part.into_chunk(limits, 0))
 }
 
-/// True if [`source_changes`] would return an entry or a tombstone. Also true if it could not find
+/// True if [`source_changes`] without a filter would return an entry or a tombstone. Also true if it could not find
 /// out within [`SourceLimits::new`]'s number of rows.
 ///
 /// # Errors
@@ -161,7 +171,7 @@ pub fn has_news(
     if source_update_count(tx, view.key)? <= after {
         return Ok(false);
     }
-    let chunk = source_changes(tx, view, viewer, after, SourceLimits::new(1))?;
+    let chunk = source_changes(tx, view, viewer, None, after, SourceLimits::new(1))?;
     Ok(chunk.more || !chunk.entries.is_empty() || !chunk.gone.is_empty())
 }
 
@@ -191,3 +201,5 @@ impl ReadItems {
 
 /// The largest number of rows that are read for one chunk.
 const MAX_ROWS: u32 = 20_000;
+/// The number of posts that are compared with a filter for one chunk.
+const MAX_COMPARED: u32 = 2_000;

@@ -8,7 +8,7 @@ use driftline_core::names::{
 };
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::source_chunk::{SourceEntry, SourceLimits, SourceTombstone, SourceView};
+use super::source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView};
 use crate::{
     error::StoreError,
     id_types::sql,
@@ -41,6 +41,14 @@ impl UsnStream {
     fn is_upward(self) -> bool {
         !matches!(self, UsnStream::Newest { .. })
     }
+
+    /// The USN up to which the replica has all changes; `None` in a full sync.
+    fn after(self) -> Option<i64> {
+        match self {
+            UsnStream::Changes { after } | UsnStream::Departures { after, .. } => Some(after),
+            UsnStream::Newest { .. } => None,
+        }
+    }
 }
 
 /// An entry, or what is left of it.
@@ -58,29 +66,31 @@ impl SourceItem {
     }
 }
 
-/// The items that were read, in their order, and the USN at which reading ended. One item more than
-/// the limit shows that there are others.
+/// The items that were read, in their order, and the USN at which reading ended. Items beyond the limit show that there are
+/// others.
 pub(super) struct ReadItems {
     pub(super) items: Vec<SourceItem>,
     pub(super) end: i64,
 }
 
 /// The reading of a source's library for one viewer.
-pub(super) struct SourceReading {
+pub(super) struct SourceReading<'f> {
     view: SourceView,
     viewer: Viewer,
+    filter: SourceFilter<'f>,
     source: ReadableSource,
     limits: SourceLimits,
 }
 
-impl SourceReading {
+impl<'f> SourceReading<'f> {
     /// Begins a reading. Fails with [`StoreError::NoSource`] if the viewer is no such reader.
     pub(super) fn begin(
         tx: &mut Tx<'_>,
         view: SourceView,
         viewer: Viewer,
+        filter: SourceFilter<'f>,
         limits: SourceLimits,
-    ) -> Result<SourceReading, StoreError> {
+    ) -> Result<SourceReading<'f>, StoreError> {
         let readable = ReadableSources::load(tx, viewer)?.of(view.key.id);
         // Each kind of reader is shown the same posts in every source that it may read at all.
         let shows = Audience::Public.shows(view.reader);
@@ -89,6 +99,7 @@ impl SourceReading {
         Ok(SourceReading {
             view,
             viewer,
+            filter,
             source: readable.filter(is_reader).ok_or(StoreError::NoSource)?,
             limits,
         })
@@ -108,6 +119,7 @@ impl SourceReading {
         let mut at_once = wanted.min(MAX_ROWS_AT_ONCE);
         let wanted = wanted as usize;
         let mut items = Vec::new();
+        let mut compared = 0;
         loop {
             let count = at_once.min(rows_left);
             let rows = self.rows(tx, stream, above, up_to, count)?;
@@ -119,9 +131,22 @@ impl SourceReading {
                 .collect();
             let mut rest = candidates.as_slice();
             while !rest.is_empty() && items.len() < wanted {
-                let (next, later) = rest.split_at(rest.len().min(wanted - items.len()));
+                let lacking = wanted - items.len();
+                let next_count = match self.filter {
+                    Some(_) => lacking.max(MIN_COMPARED_AT_ONCE),
+                    None => lacking,
+                };
+                let (next, later) = rest.split_at(rest.len().min(next_count));
                 items.extend(self.items(tx, stream, next)?);
                 rest = later;
+                compared += next.len();
+                if self.filter.is_some()
+                    && compared >= self.limits.compared as usize
+                    && let Some(last) = next.last()
+                {
+                    let end = last.at_usn;
+                    return Ok(ReadItems { items, end });
+                }
             }
             let last_item = items.last().map(SourceItem::usn);
             let end = match (stream.is_upward(), last_item, last) {
@@ -216,9 +241,26 @@ impl SourceReading {
         let item = |row: &EntryRow| {
             let entry = entries.remove(&row.id).map(Box::new);
             let entry = entry.map(SourceItem::Entry);
-            entry.or_else(|| ends.remove(&row.id))
+            let item = entry.or_else(|| ends.remove(&row.id))?;
+            self.filtered(stream, row, item)
         };
         Ok(rows.iter().filter_map(item).collect())
+    }
+
+    /// The item at a row as the filter changes it: an entry that does not match becomes a tombstone if a replica may have it,
+    /// and else nothing. The post's match when the replica got it is not known, so its first USN decides.
+    fn filtered(&self, stream: UsnStream, row: &EntryRow, item: SourceItem) -> Option<SourceItem> {
+        let Some(is_match) = self.filter else {
+            return Some(item);
+        };
+        match item {
+            SourceItem::Entry(entry) if !is_match(&entry.post) => {
+                stream.after().filter(|after| row.first_usn <= *after)?;
+                let SourceEntry { usn, key, .. } = *entry;
+                Some(SourceItem::Gone(SourceTombstone { key, usn }))
+            }
+            item => Some(item),
+        }
     }
 
     /// Those of some entries that the viewer is shown, by their IDs.
@@ -451,3 +493,5 @@ impl PostName {
 
 /// The largest number of rows that are read at once.
 const MAX_ROWS_AT_ONCE: u32 = 1_000;
+/// The smallest number of posts that are read at once to be compared with a filter, if there are so many.
+const MIN_COMPARED_AT_ONCE: usize = 100;

@@ -3,27 +3,35 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    social::{ListSettings, MarkedTimeline},
+    social::{ListSettings, MarkedTimeline, Relation},
     sync::{
-        FilterValue, KeywordValue, ListValue, MarkerValue, MemberValue, NoteValue, ObjectKey,
-        ObjectKind, ObjectValue, PostValue,
+        AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
+        MarkerValue, MemberValue, MuteValue, NoteValue, ObjectKey, ObjectKind, ObjectValue,
+        PostValue, ProfileValue,
     },
 };
 use driftline_db::Tx;
+use serde_json::Value;
 
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, sql},
+    id_types::{LocalAccountId, LocalId, sql},
     library::object::{self, KnownObject},
-    posts::timeline::{self, PostKey},
+    posts::timeline::{self, PostKey, TimelinePost},
     social::{
+        account_note, draft,
         filter::{self, Filter},
-        list, list_member,
+        list, list_member, local_account,
         marked_post::{self, MarkedPost},
-        marker, note, object_keys,
+        marker, mute, note, object_keys, profile,
+        relation::{self, RelationRow},
     },
     viewer::Viewer,
 };
+
+/// Writes the posts of bookmarks as devices get them, by [`TimelinePost::id`]. Posts may be missing.
+pub type CopyWriter<'a> =
+    &'a dyn Fn(&mut Tx<'_>, &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError>;
 
 /// The object with a key, of which the account has a value unless it was removed. `None` if the
 /// account never had it.
@@ -37,17 +45,18 @@ pub(super) fn find(
     };
     let value = match object.is_removed {
         true => None,
-        false => load(tx, account, std::slice::from_ref(&object))?.remove(key),
+        false => load(tx, account, std::slice::from_ref(&object), None)?.remove(key),
     };
     Ok(Some((object, value)))
 }
 
 /// The values of objects, by their keys, with one query for each kind. Objects that were removed
-/// have none.
+/// have none. Bookmarks have copies of their posts if there is a writer.
 pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
+    copies: Option<CopyWriter<'_>>,
 ) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
     let mut kinds: HashMap<ObjectKind, HashMap<i64, &ObjectKey>> = HashMap::new();
     for object in objects.iter().filter(|object| !object.is_removed) {
@@ -58,7 +67,7 @@ pub(super) fn load(
     }
     let mut values = HashMap::with_capacity(objects.len());
     for (kind, keys) in kinds {
-        for (id, value) in load_kind(tx, account, kind, &keys)? {
+        for (id, value) in load_kind(tx, account, kind, &keys, copies)? {
             if let Some(key) = keys.get(&id) {
                 values.insert((*key).clone(), value);
             }
@@ -71,6 +80,7 @@ pub(super) fn load(
 fn table_kind(key: &ObjectKey) -> Option<ObjectKind> {
     match key.kind()? {
         ObjectKind::Favourite => Some(ObjectKind::Bookmark),
+        ObjectKind::Block => Some(ObjectKind::Follow),
         kind => Some(kind),
     }
 }
@@ -81,12 +91,13 @@ fn load_kind(
     account: LocalAccountId,
     kind: ObjectKind,
     keys: &HashMap<i64, &ObjectKey>,
+    copies: Option<CopyWriter<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let ids: Vec<i64> = keys.keys().copied().collect();
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
             let marks = marked_post::by_ids(tx, account, &ids)?;
-            mark_values(tx, account, &marks)?
+            mark_values(tx, account, &marks, keys, copies)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -122,6 +133,34 @@ fn load_kind(
             filters.retain(|filter| keys.contains_key(&sql(filter.id)));
             filter_values(tx, account, filters)?
         }
+        ObjectKind::Follow | ObjectKind::Block => {
+            let rows = relation::by_objects(tx, account, &ids)?.into_iter();
+            rows.filter_map(|row| Some((sql(row.object_id?), relation_value(&row))))
+                .collect()
+        }
+        ObjectKind::Mute => {
+            let mutes = mute::by_ids(tx, account, &ids)?.into_iter();
+            let values = mutes.map(|mute| {
+                let value = MuteValue {
+                    notifications: mute.notifications,
+                    expires_at: mute.until_ms,
+                    account: Some(mute.other.to_string()),
+                };
+                (sql(mute.id), ObjectValue::Mute(value))
+            });
+            values.collect()
+        }
+        ObjectKind::AccountNote => {
+            let notes = account_note::by_ids(tx, account, &ids)?.into_iter();
+            let values = notes.map(|note| {
+                let value = AccountNoteValue {
+                    text: note.text,
+                    account: Some(note.other.to_string()),
+                };
+                (note.id, ObjectValue::AccountNote(value))
+            });
+            values.collect()
+        }
         ObjectKind::Note => {
             let names: Vec<&str> = keys.values().map(|key| key.name()).collect();
             let mut texts = note::by_keys(tx, account, &names)?;
@@ -131,22 +170,75 @@ fn load_kind(
             });
             values.collect()
         }
+        ObjectKind::Draft => {
+            let drafts = draft::by_ids(tx, account, &ids)?.into_iter();
+            drafts
+                .map(|(id, draft)| (id, ObjectValue::Draft(draft)))
+                .collect()
+        }
+        ObjectKind::Profile => {
+            let Some(own) = local_account::by_id(tx, account)? else {
+                return Ok(Vec::new());
+            };
+            let value = ProfileValue::new(&own.nickname, &profile::load(tx, account)?);
+            let values = ids
+                .iter()
+                .map(|id| (*id, ObjectValue::Profile(value.clone())));
+            values.collect()
+        }
     })
 }
 
-/// The values of marks: each post has the ID at which the account sees it.
+/// The values of marks: each post has the ID at which the account sees it. Bookmarks have their own
+/// IDs, and what the writer makes of their posts.
 fn mark_values(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     marks: &[MarkedPost],
+    keys: &HashMap<i64, &ObjectKey>,
+    copies: Option<CopyWriter<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
     let seen = timeline::by_post_ids(tx, &posts, Viewer::Account(account))?;
+    let is_bookmark = |mark: &MarkedPost| {
+        let key = keys.get(&sql(mark.id));
+        key.is_some_and(|key| key.kind() == Some(ObjectKind::Bookmark))
+    };
+    let shown = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
+    let mut statuses = HashMap::new();
+    if let Some(write) = copies {
+        let posts: Vec<TimelinePost> = marks.iter().filter_map(shown).cloned().collect();
+        if !posts.is_empty() {
+            statuses = write(tx, &posts)?;
+        }
+    }
     let values = marks.iter().map(|mark| {
         let post = seen.get(&mark.key.post).map(|post| post.id.to_string());
-        (sql(mark.id), ObjectValue::Post(PostValue { post }))
+        let added = is_bookmark(mark).then(|| mark.id.to_string());
+        let status = shown(mark).and_then(|post| statuses.get(&post.id).cloned());
+        let value = PostValue {
+            post,
+            added,
+            status,
+        };
+        (sql(mark.id), ObjectValue::Post(value))
     });
     Ok(values.collect())
+}
+
+/// The value of the object of an outgoing relation.
+fn relation_value(row: &RelationRow) -> ObjectValue {
+    let account = Some(row.other.to_string());
+    let is_requested = row.pair.outgoing == Relation::RequestingFollow;
+    match row.pair.outgoing {
+        Relation::Blocking => ObjectValue::Block(BlockValue { account }),
+        _ => ObjectValue::Follow(FollowValue {
+            reblogs: row.show_boosts,
+            notify: row.notified.is_some(),
+            requested: is_requested.then_some(true),
+            account,
+        }),
+    }
 }
 
 fn list_value(settings: ListSettings) -> ObjectValue {
@@ -174,12 +266,11 @@ fn filter_values(
             keyword: keyword.rule.keyword,
             whole_word: keyword.rule.whole_word,
         });
-        let contexts = filter.settings.contexts.iter();
         let posts = filter.posts.iter();
         let value = FilterValue {
             title: filter.settings.title,
-            contexts: contexts.map(|context| context.name().to_owned()).collect(),
-            action: filter.settings.action.name().to_owned(),
+            contexts: filter.settings.contexts,
+            action: filter.settings.action,
             expires_at: filter.settings.expires_at_ms,
             keywords: keywords.collect(),
             posts: posts

@@ -47,7 +47,7 @@ pub(crate) fn account(store: &Store, text: &str) -> LocalAccountId {
 }
 
 /// Runs a test on each database with two stores, as two processes have; SQLite has one.
-fn on_both_with_two(test: impl Fn(&Store, &Store)) {
+pub(crate) fn on_both_with_two(test: impl Fn(&Store, &Store)) {
     let mut all: Vec<(Fresh, bool)> = databases()
         .into_iter()
         .map(|fresh| (fresh, false))

@@ -1,13 +1,18 @@
 //! Libraries of accounts, as devices sync them.
 
 mod chunks;
+mod copies;
 mod devices;
 mod digests;
 mod histories;
 mod keys;
+mod kinds;
 mod pushes;
+mod relation_pushes;
+mod relations;
 mod removals;
 mod tombstones;
+mod writers;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -172,7 +177,8 @@ fn push_resolved(
     changes: Vec<PushChange>,
     resolved: Resolved,
 ) -> Pushed {
-    write(store, local_account::root(account), move |tx| {
+    write(store, resolved.root(account), move |tx| {
+        resolved.lock(tx, account)?;
         sync::push(tx, account, &changes, &resolved, START_MS)
     })
 }

@@ -1,6 +1,7 @@
 //! Replicas of sources: each reader ends with what the source's timeline shows it, and learns of
 //! nothing else.
 
+mod filters;
 mod replica;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -416,8 +417,8 @@ fn a_chunk_reads_a_bounded_number_of_rows(store: &Store) {
     let shown = std::iter::once(post(13, "text"));
     world.poll(shown.chain(hidden).collect());
     let limits = SourceLimits {
-        entries: 10,
         rows: 5,
+        ..SourceLimits::new(10)
     };
     let mut from_start = Replica::from_start(WORLD);
     for end in [5, 10] {
@@ -527,9 +528,10 @@ fn only_the_readers_of_a_source_have_its_library(store: &Store) {
             reader,
         };
         let changes =
-            store.read_blocking(move |tx| source_changes(tx, view, viewer, 0, ALL).map(drop));
-        let newest = store
-            .read_blocking(move |tx| source_newest(tx, view, viewer, 1, i64::MAX, ALL).map(drop));
+            store.read_blocking(move |tx| source_changes(tx, view, viewer, None, 0, ALL).map(drop));
+        let newest = store.read_blocking(move |tx| {
+            source_newest(tx, view, viewer, None, 1, i64::MAX, ALL).map(drop)
+        });
         assert_eq!(changes, newest);
         let is_news = store.read_blocking(move |tx| has_news(tx, view, viewer, 0));
         assert_eq!(is_news.is_ok(), changes.is_ok());

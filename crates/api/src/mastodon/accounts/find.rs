@@ -8,8 +8,8 @@ use driftline_core::{
     social::{AccountName, Relation},
 };
 use driftline_store::{
-    AccountId, StoreError, Tx, account, account_id,
-    social::{local_account, relation},
+    AccountId, StoreError, Tx, account, account_id, local_account_id,
+    social::{copy_relations::RelatedAccount, local_account, relation},
     timeline::Viewer,
     viewer::ReadableSources,
 };
@@ -18,7 +18,10 @@ use serde_json::{Value, value::RawValue};
 use utoipa::IntoParams;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::account_entities::{Entities, entities, entity, known_accounts};
+use super::{
+    account_entities::{Entities, entities, entity, known_accounts},
+    linked_accounts::AccountIds,
+};
 use crate::{
     App,
     auth::{LoggedIn, MayRead, RequestContext, needs},
@@ -26,7 +29,7 @@ use crate::{
         entities::Account,
         values::{is_true, number},
     },
-    transport::{ApiError, ApiResult, JsonResult, Params, Problem},
+    transport::{Address, ApiError, ApiResult, JsonResult, Params, Problem},
 };
 
 /// The routes.
@@ -81,6 +84,24 @@ pub(crate) fn named(
     };
     let found = local_account::by_name(tx, &name)?;
     Ok(found.map(|account| account_id(account.id)))
+}
+
+/// An account that the viewer may know of, as programs of people find it.
+pub(crate) fn related(
+    tx: &mut Tx<'_>,
+    id: AccountId,
+    viewer: Viewer,
+    address: &Address,
+) -> Result<Option<RelatedAccount>, StoreError> {
+    let is_known = match local_account_id(id) {
+        Some(local) => local_account::by_id(tx, local)?.is_some(),
+        None => known_accounts(tx, &[id], viewer)?.contains(&id),
+    };
+    if !is_known {
+        return Ok(None);
+    }
+    let found = AccountIds::load(tx, &[id], viewer, address)?.pop();
+    Ok(found.map(AccountIds::related))
 }
 
 /// What accounts are searched with.

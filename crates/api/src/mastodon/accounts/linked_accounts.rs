@@ -10,7 +10,10 @@ use driftline_core::{api::Api, names::acct::AcctKey, social::AccountName};
 use driftline_mastodon::{AccountForm, Copier, RawObject, Template};
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx, account, account_id, local_account_id,
-    social::local_account::{self, LocalAccount},
+    social::{
+        copy_relations::RelatedAccount,
+        local_account::{self, LocalAccount},
+    },
     timeline::Viewer,
 };
 use serde::Deserialize;
@@ -176,6 +179,14 @@ impl AccountIds {
     /// The canonical ID and, if there is one, the copies'.
     pub(crate) fn all(self) -> impl Iterator<Item = AccountId> {
         [self.canonical_id].into_iter().chain(self.copy_id)
+    }
+
+    /// Both without the requested ID, as actions need them.
+    pub(crate) fn related(self) -> RelatedAccount {
+        RelatedAccount {
+            canonical_id: self.canonical_id,
+            copy_id: self.copy_id,
+        }
     }
 
     fn sole(id: AccountId) -> Self {

@@ -2,7 +2,6 @@
 
 pub(super) mod account_entities;
 mod by_id;
-mod copy_relations;
 pub(crate) mod find;
 mod ids_query;
 pub(super) mod linked_accounts;

@@ -11,9 +11,12 @@ use axum::{
 use driftline_core::social::{
     Direction, Nickname, PassphraseError, Profile, ProfileField, Relation, Role,
 };
-use driftline_store::social::{
-    local_account::{self, LocalAccount},
-    profile, relation,
+use driftline_store::{
+    StoreError,
+    social::{
+        local_account::{self, LocalAccount},
+        profile, relation,
+    },
 };
 use secrecy::SecretString;
 use serde::Deserialize;
@@ -125,6 +128,7 @@ async fn update_credentials(
         .transpose()
         .map_err(|error| unprocessable(&error))?;
     let fields = profile_fields(&update.others);
+    let now_ms = caller.now_ms();
     let write = caller.write(move |tx, id| {
         let mut changed = profile::load(tx, id)?;
         if let Some(note) = &update.note {
@@ -141,13 +145,14 @@ async fn update_credentials(
         for (flag, value) in flags {
             *flag = boolean(value.as_ref()).unwrap_or(*flag);
         }
-        let is_set = profile::set(tx, id, &changed)?;
-        if let Some(nickname) = &nickname
-            && is_set.is_ok()
-        {
-            local_account::set_nickname(tx, id, nickname)?;
-        }
-        Ok(is_set)
+        let nickname = match &nickname {
+            Some(nickname) => nickname.clone(),
+            None => {
+                let known = local_account::by_id(tx, id)?;
+                known.ok_or(StoreError::NoAccount)?.nickname
+            }
+        };
+        profile::set(tx, id, &nickname, &changed, now_ms)
     });
     write.await?.map_err(|error| unprocessable(&error))?;
     own_account(&caller).await

@@ -9,6 +9,8 @@ use driftline_mastodon::iso_8601;
 use driftline_store::{
     AccountId, LocalAccountId, Root, StoreError, Tx,
     social::{
+        account_note::{self, AccountNote},
+        copy_relations::RelationContext,
         local_account,
         mute::{self, Mute},
         relation::{self, ChangeRefused, FollowOptions, RelationRow},
@@ -21,7 +23,6 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     account_entities::{AccountEntities, entity},
-    copy_relations::RelationContext,
     ids_query::{IdsParams, IdsQuery},
     linked_accounts::AccountIds,
     related_accounts::relation_page,
@@ -50,6 +51,7 @@ pub(crate) fn routes() -> OpenApiRouter<Arc<App>> {
         .routes(routes!(unblock))
         .routes(routes!(mute))
         .routes(routes!(unmute))
+        .routes(routes!(note))
         .routes(routes!(blocks))
         .routes(routes!(mutes))
         .routes(routes!(follow_requests))
@@ -114,17 +116,21 @@ fn all_relationships(
     let rows: HashMap<AccountId, RelationRow> = rows.map(|row| (row.other, row)).collect();
     let mutes = mute::of(tx, account, &ids, now_ms)?.into_iter();
     let mutes: HashMap<AccountId, Mute> = mutes.map(|mute| (mute.other, mute)).collect();
+    let notes = account_note::to(tx, account, &ids)?.into_iter();
+    let notes: HashMap<AccountId, AccountNote> = notes.map(|note| (note.other, note)).collect();
     let related = others.iter().map(|ids| {
         let rows: Vec<&RelationRow> = ids.all().filter_map(|id| rows.get(&id)).collect();
         let mute = ids.all().find_map(|id| mutes.get(&id));
-        relationship(ids.requested_id, &rows, mute)
+        let note = ids.all().find_map(|id| notes.get(&id));
+        let note = note.map_or("", |note| note.text.as_str());
+        relationship(ids.requested_id, &rows, mute, note)
     });
     Ok(related.collect())
 }
 
 /// The entity `Relationship`, from the rows of the account and of its copies. It does not reveal
 /// whether the other one blocks.
-fn relationship(id: AccountId, rows: &[&RelationRow], mute: Option<&Mute>) -> Value {
+fn relationship(id: AccountId, rows: &[&RelationRow], mute: Option<&Mute>, note: &str) -> Value {
     let mut acting = rows.iter();
     let row = acting.find(|row| row.pair.outgoing != Relation::None);
     let out = |relation| row.is_some_and(|row| row.pair.outgoing == relation);
@@ -146,7 +152,7 @@ fn relationship(id: AccountId, rows: &[&RelationRow], mute: Option<&Mute>) -> Va
         "requested_by": back(Relation::RequestingFollow),
         "domain_blocking": false,
         "endorsed": false,
-        "note": "",
+        "note": note,
     })
 }
 
@@ -271,7 +277,7 @@ async fn act<S, T>(
     let (account, now_ms) = (caller.account.id, caller.now_ms());
     let context = RelationContext {
         account,
-        other,
+        other: other.related(),
         now_ms,
     };
     let write = move |tx: &mut Tx<'_>| match act(tx, context)? {
@@ -347,6 +353,43 @@ async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> Json
         entity(&caller, requested_id).await?;
     }
     Ok(Json(relationship))
+}
+
+/// What somebody writes about an account.
+#[derive(Deserialize, ToSchema)]
+struct NewNote {
+    /// At most 2,000 characters. Without any, the note is removed.
+    comment: Option<String>,
+}
+
+/// Sets the note on an account, which only its author is shown.
+#[utoipa::path(
+    post, path = "/api/v1/accounts/{id}/note", tag = "accounts", params(("id" = AccountIdText, Path)),
+    request_body(content((NewNote), (NewNote = "application/x-www-form-urlencoded"), (NewNote = "multipart/form-data"))),
+    security(("account" = ["write:accounts"])),
+    responses((status = 200, body = Relationship), (status = 404, body = Problem), (status = 422, body = Problem, description = "A value is refused, or the token belongs to no account")),
+)]
+async fn note(
+    caller: LoggedIn<needs::WriteAccounts>,
+    PathId(id): PathId,
+    Params(new): Params<NewNote>,
+) -> JsonResult<Value> {
+    let (requested_id, now_ms) = (AccountId::new(id), caller.now_ms());
+    entity(&caller, requested_id).await?;
+    let other = AccountIds::find(&caller, requested_id).await?;
+    let text = new.comment.unwrap_or_default();
+    // As in Mastodon, spaces alone are no note.
+    let text = match text.trim().is_empty() {
+        true => String::new(),
+        false => text,
+    };
+    let write = caller.write(move |tx, account| {
+        match account_note::set(tx, account, other.canonical_id, &text, now_ms)? {
+            Ok(()) => own_relationship(tx, account, other, now_ms).map(Ok),
+            Err(refused) => Ok(Err(refused)),
+        }
+    });
+    write.await?.map(Json).map_err(ApiError::invalid)
 }
 
 /// Whom the account blocks.

@@ -1,29 +1,49 @@
+use std::time::{Duration, Instant};
+
 use axum::{Json, extract::rejection::JsonRejection};
 use driftline_core::sync::{DigestAnswer, DigestRequest};
-use driftline_store::sync::{library_digest, store_digests};
+use driftline_store::{
+    change_feed, nonce,
+    sync::{library_digest, store_digests},
+};
 
-use super::{ACCOUNT, names};
+use super::{
+    ACCOUNT,
+    cursor_seal::CursorSeal,
+    library_filter::LibraryFilter,
+    names,
+    source_library::{self, SourceReader},
+};
 use crate::{
     auth::{LoggedIn, needs},
+    mastodon::view::View,
     transport::{ApiError, JsonResult, Problem},
 };
 
-/// Returns a digest of the account's library, with which a replica compares its own.
+/// Returns a digest of a library, with which a replica compares its own. Of a source it is one of a part of the library.
 #[utoipa::path(
     post, path = "/api/driftline/v1/sync/digest", tag = "sync", request_body = DigestRequest,
     security(("account" = ["read"])),
-    responses((status = 200, body = DigestAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "The library has no digest")),
+    responses(
+        (status = 200, body = DigestAnswer),
+        (status = 400, body = Problem),
+        (status = 404, body = Problem, description = "The account may not read the library"),
+        (status = 422, body = Problem, description = "The filter has a term that it must not have, or the cursor is none of a digest of this library and filter"),
+    ),
 )]
 pub(super) async fn digest(
     caller: LoggedIn<needs::Read>,
     body: Result<Json<DigestRequest>, JsonRejection>,
 ) -> JsonResult<DigestAnswer> {
     let Json(request) = body.map_err(|refused| ApiError::BadParameter(refused.body_text()))?;
-    if request.library != ACCOUNT {
-        return Err(ApiError::Unprocessable(
-            "only the library of the account has a digest".to_owned(),
-        ));
+    let filter = LibraryFilter::of_library(&request.library, request.filter.as_ref())?;
+    match request.library == ACCOUNT {
+        true => of_account(&caller).await,
+        false => of_source(&caller, request, filter).await,
     }
+}
+
+async fn of_account(caller: &LoggedIn<needs::Read>) -> JsonResult<DigestAnswer> {
     // Each turn stores digests of objects that have none.
     for _ in 0..MAX_TURNS {
         let answer = caller.read(|tx, account| {
@@ -35,6 +55,7 @@ pub(super) async fn digest(
                 cursor: cursor.to_string(),
                 count: digest.count(),
                 digest: digest.text(),
+                more: false,
             }))
         });
         if let Some(answer) = answer.await? {
@@ -47,4 +68,51 @@ pub(super) async fn digest(
     ))
 }
 
+async fn of_source(
+    caller: &LoggedIn<needs::Read>,
+    request: DigestRequest,
+    filter: Option<LibraryFilter>,
+) -> JsonResult<DigestAnswer> {
+    let view = View::without_overlays(caller);
+    let DigestRequest {
+        library, cursor, ..
+    } = request;
+    let read = caller.read(move |tx, account| {
+        let (server, name) = names(tx, account)?;
+        let seal = CursorSeal::new(&nonce(tx)?);
+        let sources = change_feed::sources(tx)?;
+        let source = sources.iter().find(|source| {
+            source_library::name(source) == library && source.shows(view.viewer).is_some()
+        });
+        let Some(source) = source else {
+            return Ok(None);
+        };
+        let reader = SourceReader {
+            view: &view,
+            seal: &seal,
+            moves_cursor: false,
+            until: Instant::now() + TIME,
+        };
+        let part = reader.digest(tx, source, filter.as_ref(), cursor.as_deref())?;
+        Ok(Some((server, name, seal, part)))
+    });
+    let (server, account, seal, part) = read.await?.ok_or(ApiError::NotFound)?;
+    let part = part.ok_or_else(|| {
+        ApiError::Unprocessable(
+            "the cursor is none of a digest of this library and filter; begin without one"
+                .to_owned(),
+        )
+    })?;
+    Ok(Json(DigestAnswer {
+        server,
+        account,
+        cursor: seal.seal(&part.cursor, &part.sealed_for)?,
+        count: part.digest.count(),
+        digest: part.digest.text(),
+        more: part.more,
+    }))
+}
+
+/// The time after which an answer is a part of the digest.
+const TIME: Duration = Duration::from_millis(500);
 const MAX_TURNS: usize = 2_000;

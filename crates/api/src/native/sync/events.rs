@@ -1,57 +1,100 @@
-use std::{convert::Infallible, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration};
 
 use axum::{
-    http::header::{CACHE_CONTROL, HeaderName},
+    http::{
+        Uri,
+        header::{CACHE_CONTROL, HeaderName},
+    },
     response::{
         IntoResponse as _, Response,
         sse::{Event, KeepAlive, Sse},
     },
 };
-use driftline_store::{LocalAccountId, StoreError, sync::current_cursor};
+use driftline_store::{LocalAccountId, StoreError, Viewer};
 use futures_util::{Stream, stream};
 use tokio::{
-    sync::watch,
+    sync::{oneshot, watch},
     time::{Instant, sleep, timeout_at},
 };
+use url::form_urlencoded;
 
+use super::{ACCOUNT, pull::MAX_LIBRARIES, told::Told};
 use crate::{
     App,
     auth::{LoggedIn, needs, opaque_secret::fill_random},
-    transport::ApiResult,
+    transport::{ApiError, ApiResult, Problem},
 };
 
-/// Tells a device that its account's library has changes: server-sent events named `news`, the first at once. Changes
-/// within half a second are told once. The stream ends after ten minutes, and when the store fails.
+/// Tells a device that its account's library, or one of the sources' libraries that it names, has changes that the account
+/// may see: server-sent events named `news`, the first at once. Changes within half a second are told once. The stream ends
+/// after ten minutes, when the store fails, and when the account has opened 20 later ones.
 #[utoipa::path(
     get, path = "/api/driftline/v1/sync/events", tag = "sync",
+    params(("library" = Option<Vec<String>>, Query, description = "A source's library, `source:ID`; may come up to 200 times")),
     security(("account" = ["read"])),
-    responses((status = 200, content_type = "text/event-stream", body = String)),
+    responses(
+        (status = 200, content_type = "text/event-stream", body = String),
+        (status = 404, body = Problem, description = "The account may not read one of the libraries"),
+        (status = 422, body = Problem, description = "Too many libraries"),
+        (status = 503, body = Problem, description = "Too many devices wait already"),
+    ),
 )]
-pub(super) async fn events(caller: LoggedIn<needs::Read>) -> ApiResult<Response> {
+pub(super) async fn events(caller: LoggedIn<needs::Read>, uri: Uri) -> ApiResult<Response> {
+    let sources = named_sources(uri.query().unwrap_or_default())?;
+    // Before the first look at the store, so that nothing falls between the two.
+    let commits = caller.app.store.commits();
+    let viewer = caller.viewer;
+    let nothing = Told::nothing(sources);
+    let told = caller.read(move |tx, account| Ok(nothing.look(tx, account, viewer)?.0));
+    let told = told.await?;
+    if !told.is_readable() {
+        return Err(ApiError::NotFound);
+    }
+    let account = caller.account.id;
     let device = Device {
         app: Arc::clone(&caller.app),
-        account: caller.account.id,
-        commits: caller.app.store.commits(),
-        told: None,
+        account,
+        viewer,
+        commits,
+        told,
+        is_first: true,
+        ended: caller.app.people.device_streams.open(account)?,
         end: Instant::now() + LONGEST,
     };
-    let events = Sse::new(told(device)).keep_alive(KeepAlive::default());
+    let events = Sse::new(news(device)).keep_alive(KeepAlive::default());
     // nginx would keep events back.
     let headers = [(ACCEL_BUFFERING, "no"), (CACHE_CONTROL, "no-store")];
     Ok((headers, events.into_response()).into_response())
+}
+
+/// The libraries of sources that a query names.
+fn named_sources(query: &str) -> ApiResult<BTreeSet<String>> {
+    let pairs = form_urlencoded::parse(query.as_bytes());
+    let named = pairs.filter(|(name, _)| name.strip_suffix("[]").unwrap_or(name) == "library");
+    let libraries = named.map(|(_, library)| library.into_owned());
+    let sources: BTreeSet<String> = libraries.filter(|library| library != ACCOUNT).collect();
+    match sources.len() {
+        0..=MAX_LIBRARIES => Ok(sources),
+        _ => Err(ApiError::Unprocessable(format!(
+            "a request names at most {MAX_LIBRARIES} libraries"
+        ))),
+    }
 }
 
 /// A device that waits for changes.
 struct Device {
     app: Arc<App>,
     account: LocalAccountId,
+    viewer: Viewer,
     commits: watch::Receiver<u64>,
-    /// The USN up to which it was told.
-    told: Option<i64>,
+    told: Told,
+    is_first: bool,
+    /// Returns once the stream has to make room.
+    ended: oneshot::Receiver<()>,
     end: Instant,
 }
 
-fn told(device: Device) -> impl Stream<Item = Result<Event, Infallible>> {
+fn news(device: Device) -> impl Stream<Item = Result<Event, Infallible>> {
     stream::unfold(device, async |mut device| {
         device.news().await?;
         Some((Ok(Event::default().event("news").data("{}")), device))
@@ -61,29 +104,39 @@ fn told(device: Device) -> impl Stream<Item = Result<Event, Infallible>> {
 impl Device {
     /// Waits for changes; `None` at the end.
     async fn news(&mut self) -> Option<()> {
-        if self.told.is_some() {
-            sleep(pause()).await;
+        if std::mem::take(&mut self.is_first) {
+            return Some(());
         }
+        sleep(pause()).await;
         while Instant::now() < self.end {
             self.commits.mark_unchanged();
-            let usn = self.update_count().await.ok()?;
-            if self.told.replace(usn) != Some(usn) {
+            let (told, is_news) = self.look().await.ok()?;
+            self.told = told;
+            if is_news {
                 return Some(());
             }
             // Another process may have written, too.
             let look = self.end.min(Instant::now() + LOOK);
-            match timeout_at(look, self.commits.changed()).await {
-                Ok(Ok(())) | Err(_) => sleep(pause()).await,
-                Ok(Err(_)) => return None,
+            tokio::select! {
+                committed = timeout_at(look, self.commits.changed()) => {
+                    if let Ok(Err(_)) = committed {
+                        return None;
+                    }
+                }
+                _ = &mut self.ended => return None,
             }
+            sleep(pause()).await;
         }
         None
     }
 
-    async fn update_count(&self) -> Result<i64, StoreError> {
-        let account = self.account;
-        let read = self.app.store.read(move |tx| current_cursor(tx, account));
-        Ok(read.await?.usn)
+    async fn look(&self) -> Result<(Told, bool), StoreError> {
+        let (told, account, viewer) = (self.told.clone(), self.account, self.viewer);
+        let read = self
+            .app
+            .store
+            .read(move |tx| told.look(tx, account, viewer));
+        read.await
     }
 }
 

@@ -1,12 +1,17 @@
 //! The synchronization of accounts' libraries with devices: `docs/sync-protocol.md`.
 
+mod bookmark_copy;
 mod cursor_seal;
 mod digest;
 mod events;
+mod library_filter;
+pub(crate) mod open_streams;
 mod pull;
 mod push;
 mod resolved;
+mod source_digest;
 mod source_library;
+mod told;
 
 use std::sync::Arc;
 

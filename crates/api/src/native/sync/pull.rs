@@ -1,3 +1,5 @@
+use std::time::{Duration, Instant};
+
 use axum::{Json, extract::rejection::JsonRejection, http::StatusCode};
 use driftline_core::sync::{
     LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncRequest, SyncedObject,
@@ -6,14 +8,16 @@ use driftline_store::{
     LocalAccountId, StoreError, Tx,
     change_feed::{self, FeedSource},
     nonce,
-    sync::{Chunk, Cursor, CursorError, chunk},
+    sync::{Chunk, Cursor, CursorError, chunk_with_copies},
+    timeline::TimelinePost,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::{
-    ACCOUNT,
+    ACCOUNT, bookmark_copy,
     cursor_seal::CursorSeal,
+    library_filter::LibraryFilter,
     names,
     source_library::{self, SourceNews, SourceReader},
 };
@@ -27,7 +31,7 @@ use crate::{
 #[utoipa::path(
     post, path = "/api/driftline/v1/sync", tag = "sync", request_body = SyncRequest,
     security(("account" = ["read"])),
-    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, or a library is named twice")),
+    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, a library is named twice, or a filter has a term that it must not have")),
 )]
 pub(super) async fn pull(
     caller: LoggedIn<needs::Read>,
@@ -46,8 +50,12 @@ pub(super) async fn pull(
         ));
     }
     let view = View::without_overlays(&caller);
-    let libraries = request.libraries;
-    let read = caller.read(move |tx, account| Answer::read(tx, account, &libraries, &view, limits));
+    let requests = request.libraries.into_iter().map(|request| {
+        let filter = LibraryFilter::of_library(&request.library, request.filter.as_ref())?;
+        Ok((request, filter))
+    });
+    let requests = requests.collect::<ApiResult<Vec<_>>>()?;
+    let read = caller.read(move |tx, account| Answer::read(tx, account, &requests, &view, limits));
     let Answer {
         server,
         account,
@@ -176,16 +184,20 @@ impl Answer {
     fn read(
         tx: &mut Tx<'_>,
         account: LocalAccountId,
-        libraries: &[LibraryRequest],
+        requests: &[(LibraryRequest, Option<LibraryFilter>)],
         view: &View,
         mut limits: Limits,
     ) -> Result<Self, StoreError> {
         let (server, name) = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
         let moves_cursor = is_drawn();
+        let until = Instant::now() + TIME_TO_FIND;
         let mut sources = None;
         let mut found = Vec::new();
-        for LibraryRequest { library, cursor } in libraries {
+        for (request, filter) in requests {
+            let LibraryRequest {
+                library, cursor, ..
+            } = request;
             if library == ACCOUNT {
                 let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
                 // A cursor that this server never gave is of another history.
@@ -196,10 +208,13 @@ impl Answer {
                     )));
                     continue;
                 };
-                let part = chunk(tx, account, cursor.as_ref(), limits.entries, limits.bytes)?;
+                let write =
+                    |tx: &mut Tx<'_>, posts: &[TimelinePost]| bookmark_copy::write(tx, posts, view);
+                let (cursor, Limits { entries, bytes }) = (cursor.as_ref(), limits);
+                let part = chunk_with_copies(tx, account, cursor, entries, bytes, &write)?;
                 if let Some(part) = part {
                     let is_first = part.state == LibraryState::Full
-                        && cursor.as_ref().is_none_or(|cursor| cursor.below.is_none());
+                        && cursor.is_none_or(|cursor| cursor.below.is_none());
                     let news = of_chunk(library, part, is_first);
                     limits.spend(&news);
                     found.push(Found::News(news));
@@ -221,8 +236,10 @@ impl Answer {
                 view,
                 seal: &seal,
                 moves_cursor,
+                until,
             };
-            if let Some(news) = reader.news(tx, source, cursor.as_deref(), limits)? {
+            let news = reader.news(tx, source, filter.as_ref(), cursor.as_deref(), limits)?;
+            if let Some(news) = news {
                 limits.spend(&news.news);
                 found.push(Found::Source(news));
             }
@@ -276,6 +293,8 @@ fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
 }
 
 /// The number of libraries that a request names.
-const MAX_LIBRARIES: usize = 200;
+pub(super) const MAX_LIBRARIES: usize = 200;
+/// The time for which a request looks for objects in the sources in which it has not found any yet.
+const TIME_TO_FIND: Duration = Duration::from_millis(500);
 /// The size of an object or tombstone without its key and value, in bytes.
 const ENTRY_BYTES: usize = 80;

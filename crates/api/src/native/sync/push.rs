@@ -5,16 +5,20 @@ use axum::{
     response::{IntoResponse as _, Response},
 };
 use driftline_core::sync::{ObjectKey, PushAnswer, PushRequest, Usn};
-use driftline_store::sync::{
-    Cursor, CursorError, Start,
-    device::{self, Replay},
-    push as store_changes, start,
+use driftline_store::{
+    StoreError, Tx,
+    sync::{
+        Cursor, CursorError, Start,
+        device::{self, Replay},
+        push as store_changes, start,
+    },
 };
 use ring::digest::{SHA256, digest};
 
-use super::{names, resolved::resolve};
+use super::{bookmark_copy, names, resolved::resolve};
 use crate::{
     auth::{LoggedIn, needs},
+    mastodon::view::View,
     transport::{ApiError, ApiResult, Problem},
 };
 
@@ -45,15 +49,17 @@ pub(super) async fn push(
     check(&request)?;
     let hash = hex(digest(&SHA256, &body).as_ref());
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
-    let domain = caller.address.domain().to_owned();
+    let (account, address) = (caller.account.id, caller.address.clone());
     let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
     // A cursor that this server never gave is of another history.
     let cursor: Option<Cursor> = cursor.map_err(|_: CursorError| ApiError::Conflict("device"))?;
     let changes = request.changes.clone();
     // Before the write, which others wait for.
-    let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &domain));
+    let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &address));
     let resolved = resolved.await?;
-    let answer = caller.write(move |tx, account| {
+    let root = resolved.root(account);
+    let answer = caller.app.store.write(root, move |tx: &mut Tx<'_>| {
+        resolved.lock(tx, account)?;
         let PushRequest {
             device,
             sequence,
@@ -84,10 +90,28 @@ pub(super) async fn push(
         // Its keys are texts and its numbers finite, so nothing can fail.
         let answer = serde_json::to_string(&answer).unwrap_or_default();
         device::record(tx, account, device, *sequence, &hash, &answer, now_ms)?;
-        Ok(Some(answer))
+        Ok::<_, StoreError>(Some(answer))
     });
     let answer = answer.await?.ok_or(ApiError::Conflict("device"))?;
+    let answer = with_copies(&caller, answer).await?;
     Ok(([(CONTENT_TYPE, "application/json")], answer).into_response())
+}
+
+/// The answer with the posts of the bookmarks in it. They are not part of what the store keeps of it.
+async fn with_copies(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult<String> {
+    let Ok(answer) = serde_json::from_str::<PushAnswer>(&stored) else {
+        return Ok(stored);
+    };
+    if bookmark_copy::keys(&answer).is_empty() {
+        return Ok(stored);
+    }
+    let view = View::without_overlays(caller);
+    let read = caller.read(move |tx, account| {
+        let mut answer = answer.clone();
+        bookmark_copy::add(tx, account, &view, &mut answer)?;
+        Ok(answer)
+    });
+    Ok(serde_json::to_string(&read.await?).unwrap_or(stored))
 }
 
 fn check(request: &PushRequest) -> Result<(), ApiError> {

@@ -1,15 +1,19 @@
+use std::time::Instant;
+
 use driftline_core::sync::{LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn};
 use driftline_store::{
     StoreError, Tx, Viewer,
     change_feed::FeedSource,
+    instance,
     sync::{
-        Cursor, SourceChunk, SourceEntry, SourceLimits, SourceView, Start, source_changes,
-        source_cursor, source_newest, source_start, source_update_count,
+        Cursor, SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceView, Start,
+        source_changes, source_cursor, source_newest, source_start, source_update_count,
     },
+    timeline::TimelinePost,
 };
 use serde_json::{Value, json};
 
-use super::{cursor_seal::CursorSeal, pull::Limits};
+use super::{cursor_seal::CursorSeal, library_filter::LibraryFilter, pull::Limits};
 use crate::mastodon::{page::Page, view::View};
 
 /// The news of a source's library, with the cursor that is still to be sealed.
@@ -26,15 +30,19 @@ pub(super) struct SourceReader<'a> {
     pub(super) seal: &'a CursorSeal,
     /// True if each library answers with a cursor, whatever is new.
     pub(super) moves_cursor: bool,
+    /// The time up to which reading goes on while nothing is found: each chunk without objects would tell the reader of as
+    /// many changes that it may not see.
+    pub(super) until: Instant,
 }
 
 impl SourceReader<'_> {
-    /// The entries and tombstones that a replica with this cursor lacks of a source that the viewer may read; `None` if it lacks
-    /// nothing.
+    /// The entries and tombstones that a replica with this filter and cursor lacks of a source that the viewer may read; `None`
+    /// if it lacks nothing.
     pub(super) fn news(
         &self,
         tx: &mut Tx<'_>,
         source: &FeedSource,
+        filter: Option<&LibraryFilter>,
         cursor: Option<&str>,
         limits: Limits,
     ) -> Result<Option<SourceNews>, StoreError> {
@@ -43,7 +51,13 @@ impl SourceReader<'_> {
             key: source.key,
             reader: viewer.reader(source.owner),
         };
-        let sealed_for = label(source, viewer);
+        let sealed_for = label(source, viewer, filter);
+        let origin = origin(tx, source, filter)?;
+        let is_match =
+            |post: &TimelinePost| filter.is_none_or(|filter| filter.matches(post, &origin));
+        let filter: SourceFilter<'_> = filter
+            .is_some()
+            .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
         // A cursor of another view, or of the time before a restore, begins again.
         let mut known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
         let mut start = source_start(tx, source.key, known.as_ref())?;
@@ -53,23 +67,40 @@ impl SourceReader<'_> {
             start = source_start(tx, source.key, None)?;
         }
         let is_first = known.as_ref().is_none_or(|cursor| cursor.below.is_none());
-        let most = SourceLimits::new(limits.entries);
+        let mut most = SourceLimits::new(limits.entries);
+        if Instant::now() >= self.until {
+            // The libraries before this one have taken the time. This one proceeds a little.
+            most.compared = 1;
+        }
         let (state, part, cursor) = match (start, known) {
             (Start::Full { cursor }, _) => {
-                let below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
-                let chunk = source_newest(tx, view, viewer, cursor.usn, below, most)?;
+                let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
+                let chunk = loop {
+                    let chunk = source_newest(tx, view, viewer, filter, cursor.usn, below, most)?;
+                    if !self.goes_on(&chunk) {
+                        break chunk;
+                    }
+                    below = chunk.end;
+                };
                 let part = self.part(tx, chunk, limits)?;
                 let below = part.more.then_some(part.end);
                 let cursor = Cursor { below, ..cursor };
                 (LibraryState::Full, part, cursor)
             }
             (Start::Changes, Some(known)) => {
-                let chunk = source_changes(tx, view, viewer, known.position(), most)?;
+                let mut after = known.position();
+                let chunk = loop {
+                    let chunk = source_changes(tx, view, viewer, filter, after, most)?;
+                    if !self.goes_on(&chunk) {
+                        break chunk;
+                    }
+                    after = chunk.end;
+                };
                 let part = self.part(tx, chunk, limits)?;
                 let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
                 // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
-                // them again.
-                if is_empty && !self.moves_cursor {
+                // them again. After many of them it does not wait for that.
+                if is_empty && !self.moves_cursor && after == known.position() {
                     return Ok(None);
                 }
                 let count = source_update_count(tx, source.key)?;
@@ -98,6 +129,12 @@ impl SourceReader<'_> {
             cursor,
             sealed_for,
         }))
+    }
+
+    /// True if nothing was found up to the chunk's end, and there is time to look further.
+    fn goes_on(&self, chunk: &SourceChunk) -> bool {
+        let is_empty = chunk.entries.is_empty() && chunk.gone.is_empty();
+        is_empty && chunk.more && Instant::now() < self.until
     }
 
     /// The objects of a chunk, as many as fit into the limit of bytes, and at least one.
@@ -187,13 +224,28 @@ pub(super) fn name(source: &FeedSource) -> String {
     format!("source:{}", source.key.id)
 }
 
-/// The view that a cursor is sealed for: another audience shows other entries, so the replica begins again.
-fn label(source: &FeedSource, viewer: Viewer) -> String {
+/// The view that a cursor is sealed for: another audience or filter shows other entries, so the replica begins again.
+pub(super) fn label(source: &FeedSource, viewer: Viewer, filter: Option<&LibraryFilter>) -> String {
     let reader = viewer.reader(source.owner);
-    format!("{} {} {reader:?}", name(source), source.audience.name())
+    let filter = filter.map_or("", LibraryFilter::json);
+    let (name, audience) = (name(source), source.audience.name());
+    format!("{name} {audience} {reader:?} {filter}")
+}
+
+/// The origin of a source's server, if there is a filter, which compares posts by it.
+pub(super) fn origin(
+    tx: &mut Tx<'_>,
+    source: &FeedSource,
+    filter: Option<&LibraryFilter>,
+) -> Result<String, StoreError> {
+    if filter.is_none() {
+        return Ok(String::new());
+    }
+    let instance = instance::by_id(tx, source.key.instance)?;
+    Ok(instance.map(|of| of.origin).unwrap_or_default())
 }
 
 /// The kind of the objects of sources. It is not one of an account's library.
-const KIND: &str = "post";
+pub(super) const KIND: &str = "post";
 /// The size of an object without its key and status, in bytes.
 const ENTRY_BYTES: usize = 80;

@@ -27,6 +27,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::{net::TcpListener, sync::oneshot};
 
+use super::devices::{self, Devices};
 use crate::{error::CliError, listen};
 
 /// What the account found in its home timeline, next to what the server has by its own record.
@@ -140,11 +141,16 @@ impl Home {
 pub(super) struct HomeRead {
     /// The posts, in the order of the timeline.
     uris: Vec<String>,
+    /// The posts that are no boosts, in the same order.
+    originals: Vec<String>,
     pages: usize,
     stored: Vec<ExportRow>,
+    /// Two devices of the account.
+    pub(super) devices: Devices,
 }
 
-/// Makes an account whose home timeline is that source, and reads it to its end. The source is not polled any more.
+/// Makes an account whose home timeline is that source, reads it to its end, and has two devices of the account converge.
+/// The source is not polled any more.
 ///
 /// # Errors
 /// [`CliError`] if something of it cannot be done.
@@ -169,10 +175,10 @@ pub(super) async fn read(
         role: Role::Member,
         passphrase: hash.map_err(CliError::failed)?,
     };
-    let name = account.name.clone();
+    let account_name = account.name.clone();
     account.execute(&host).await?;
     let home = ChangeAccountHome {
-        name,
+        name: account_name,
         add: vec![pause.name],
         remove: Vec::new(),
     };
@@ -197,12 +203,12 @@ pub(super) async fn read(
         people,
         ids_for_anyone: false,
     });
-    let read = over_http(router, &passphrase).await;
+    let read = over_http(router, &passphrase, name).await;
     daemon.stop().await;
     Ok(HomeRead { stored, ..read? })
 }
 
-async fn over_http(router: Router, passphrase: &str) -> Result<HomeRead, CliError> {
+async fn over_http(router: Router, passphrase: &str, source: &str) -> Result<HomeRead, CliError> {
     let listener = TcpListener::bind("127.0.0.1:0").await;
     let listener = listener.map_err(|error| listen::broke(&error))?;
     let address = listener
@@ -214,39 +220,69 @@ async fn over_http(router: Router, passphrase: &str) -> Result<HomeRead, CliErro
         Ok(())
     });
     let reading = async {
-        let read = page_through(&format!("http://{address}"), passphrase).await;
+        let read = visit(&format!("http://{address}"), passphrase, source).await;
         drop(end);
-        read.map_err(|error| CliError::failed(format!("the home timeline was not read: {error}")))
+        read
     };
     let (served, read) = tokio::join!(serving, reading);
     served.and(read)
 }
 
-async fn page_through(base: &str, passphrase: &str) -> Result<HomeRead, reqwest::Error> {
-    let client = Client::builder().no_proxy().build()?;
+async fn visit(base: &str, passphrase: &str, source: &str) -> Result<HomeRead, CliError> {
+    let failed = |error: reqwest::Error| {
+        CliError::failed(format!("the home timeline was not read: {error}"))
+    };
+    let client = Client::builder().no_proxy().build().map_err(failed)?;
+    let token = log_in(&client, base, passphrase).await.map_err(failed)?;
+    let mut read = page_through(&client, base, &token).await.map_err(failed)?;
+    let server = devices::Server {
+        client: &client,
+        base,
+        token: &token,
+        source,
+    };
+    read.devices = Box::pin(devices::converge(server, &read.originals)).await?;
+    Ok(read)
+}
+
+async fn log_in(client: &Client, base: &str, passphrase: &str) -> Result<String, reqwest::Error> {
     let who = json!({ "who": ACCOUNT, "passphrase": passphrase });
     let log_in = client
         .post(format!("{base}/api/driftline/v1/log-in"))
         .header("content-type", "application/json")
         .body(who.to_string());
-    let token = text_of(&parsed(log_in).await?["token"]);
+    Ok(text_of(&parsed(log_in).await?["token"]))
+}
+
+async fn page_through(
+    client: &Client,
+    base: &str,
+    token: &str,
+) -> Result<HomeRead, reqwest::Error> {
     let (mut read, mut below) = (HomeRead::default(), String::new());
     loop {
         let page = client
             .get(format!("{base}/api/v1/timelines/home?limit=40{below}"))
-            .bearer_auth(&token);
+            .bearer_auth(token);
         let page = parsed(page).await?;
         let posts = page.as_array().map(Vec::as_slice).unwrap_or_default();
         let Some(last) = posts.last() else { break };
         read.pages += 1;
         read.uris
             .extend(posts.iter().map(|post| text_of(&post["uri"])));
+        let originals = posts.iter().filter(|post| post["reblog"].is_null());
+        read.originals
+            .extend(originals.map(|post| text_of(&post["uri"])));
         below = format!("&max_id={}", text_of(&last["id"]));
     }
     Ok(read)
 }
 
-async fn parsed(request: reqwest::RequestBuilder) -> Result<Value, reqwest::Error> {
+/// Sends a request. Returns the JSON of its answer.
+///
+/// # Errors
+/// [`reqwest::Error`] if there is no answer, or one with the status of an error.
+pub(super) async fn parsed(request: reqwest::RequestBuilder) -> Result<Value, reqwest::Error> {
     let answer = request.send().await?.error_for_status()?;
     let body = answer.bytes().await?;
     Ok(serde_json::from_slice(&body).unwrap_or_default())

@@ -164,7 +164,8 @@ fn progress_of(session: &Session) -> Progress {
     }
 }
 
-fn no_files(error: &std::io::Error) -> CliError {
+/// The error of temporary files that cannot be made.
+pub(super) fn no_files(error: &std::io::Error) -> CliError {
     CliError::failed(format!("cannot create temporary files: {error}"))
 }
 

@@ -1,6 +1,7 @@
 //! `demo`: a simulated server, Driftline, and two baseline pollers.
 
 mod baseline;
+mod devices;
 mod home;
 mod mirrored;
 mod scene;
@@ -9,6 +10,7 @@ mod score;
 use std::convert::Infallible;
 
 use clap::Args;
+use devices::Devices;
 use driftline_core::api::Api;
 use driftline_net::{Http, Options};
 use driftline_runtime::now_ms;
@@ -41,8 +43,9 @@ use crate::{
 /// The server publishes posts of which some become visible late, some are
 /// backdated, edited or deleted, and it fails as servers do. All three pollers
 /// have the same request budget. In the end an account logs in and reads what
-/// Driftline has in its home timeline. Exit status 0 only if Driftline missed
-/// nothing and the account found all of it once.
+/// Driftline has in its home timeline, and a device of the account is edited
+/// without a network. Exit status 0 only if Driftline missed nothing, the account
+/// found all of it once, and no edit was lost.
 #[derive(Debug, Args)]
 pub struct Demo {
     /// How long it takes; at least 20s.
@@ -187,6 +190,7 @@ impl Demo {
     ) -> Result<(), CliError> {
         let truth = server.truth(&Timeline::Public).unwrap_or_default();
         let home = Home::new(&truth, &polled.2.home);
+        let devices: &Devices = &polled.2.home.devices;
         let published = Published::new(truth, LAST_RUNG_MS);
         let freshness = Freshness::new(server, &published, polled);
         let (naive, clamp, mirrored) = polled;
@@ -201,12 +205,16 @@ impl Demo {
             "driftline": driftline,
             "freshness": freshness,
             "home": home,
+            "devices": devices,
         });
         output::reply(json, &answer, |_| {
-            lines(&published, &scores, &freshness, &home)
+            let mut lines = lines(&published, &scores, &freshness, &home);
+            lines.extend(devices.lines());
+            lines
         })?;
         match driftline.missed {
             0 if !home.is_complete() => Err(CliError::failed(home.line())),
+            0 if !devices.have_converged() => Err(CliError::failed(devices.lines().join(" "))),
             0 => Ok(()),
             missed => {
                 explain(&published, mirrored, begun_ms)?;

@@ -1,4 +1,4 @@
-//! `replica find`: posts of subscribed sources by predicates.
+//! `replica find`: posts of subscribed sources and of bookmarks by predicates.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use driftline_replica::TimelineQuery;
 use super::timeline::show;
 use crate::error::CliError;
 
-/// Finds posts of the subscribed sources by a predicate, the newest first, without a network.
+/// Finds posts of the subscribed sources by a predicate, the newest first, without a network. Bookmarked posts that are in
+/// none of these sources follow.
 ///
 /// The predicates are those of `driftline find`, without counts, is:followed, via:, source:, mentions: and id:; see
 /// docs/predicates.md. All posts are read, one after the other.

@@ -27,6 +27,14 @@ pub struct Init {
     /// Subscribe to this source, too, as `subscribe` does; may be given several times.
     #[arg(long = "source", value_name = "NAME")]
     sources: Vec<String>,
+    /// Copy only posts of these sources that match this predicate.
+    #[arg(
+        long,
+        value_name = "PREDICATE",
+        requires = "sources",
+        allow_hyphen_values = true
+    )]
+    filter: Option<String>,
     /// Send the token over plain http, where others on the way can read it.
     #[arg(long)]
     allow_http: bool,
@@ -61,7 +69,10 @@ impl Init {
         };
         let subscribed = match self.sources.as_slice() {
             [] => Ok(Vec::new()),
-            names => replica.subscribe(&client, names, &mut random).await,
+            names => {
+                let filter = self.filter.as_deref();
+                replica.subscribe(&client, names, filter, &mut random).await
+            }
         };
         replica.close().await;
         subscribed?;

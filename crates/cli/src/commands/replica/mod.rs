@@ -2,9 +2,11 @@
 
 mod bookmark;
 mod conflicts;
+mod draft;
 mod find;
 mod init;
 mod list;
+mod listener;
 mod note;
 mod pull;
 mod push;
@@ -23,10 +25,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+pub use self::round::random;
 use crate::error::CliError;
 
-/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters and notes; and of
-/// the posts of sources.
+/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters, notes, drafts and
+/// the own profile; and of the posts of sources.
 ///
 /// Edits are stored here at once, without a network, and sent with the next `sync`. `docs/replica.md` is the guide.
 #[derive(Debug, Args)]
@@ -69,6 +72,8 @@ enum ReplicaCommand {
     Bookmark(bookmark::Bookmark),
     /// Write, show or remove the note on a post.
     Note(note::Note),
+    /// List the drafts; write, change or remove one.
+    Draft(draft::Draft),
     /// Set the read marker of a timeline.
     Read(read::Read),
     /// Show the lists with their accounts.
@@ -103,6 +108,7 @@ impl Replica {
             ReplicaCommand::Conflicts(conflicts) => conflicts.run(folder, json).await,
             ReplicaCommand::Bookmark(bookmark) => bookmark.run(folder, json).await,
             ReplicaCommand::Note(note) => note.run(folder, json).await,
+            ReplicaCommand::Draft(draft) => draft.run(folder, json).await,
             ReplicaCommand::Read(read) => read.run(folder, json).await,
             ReplicaCommand::List(list) => list.run(folder, json).await,
             ReplicaCommand::Show(show) => show.run(folder, json).await,

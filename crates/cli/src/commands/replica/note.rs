@@ -54,29 +54,30 @@ impl Note {
         }
         let value = match self.action.remove {
             true => None,
-            false => Some(json!({ "text": self.action.text()? })),
+            false => Some(json!({ "text": text(&self.action.text, self.action.file.as_deref())? })),
         };
         edit(folder, key, value, as_json).await
     }
 }
 
-impl Action {
-    fn text(&self) -> Result<String, CliError> {
-        let Some(path) = &self.file else {
-            return Ok(self.text.join(" "));
-        };
-        let read = match path.as_os_str() == "-" {
-            true => {
-                let mut text = String::new();
-                io::stdin().read_to_string(&mut text).map(|_| text)
-            }
-            false => fs::read_to_string(path),
-        };
-        let text = read.map_err(|error| {
-            CliError::usage(format!("{} cannot be read: {error}", path.display()))
-        })?;
-        Ok(text.trim_end().to_owned())
-    }
+/// The text of a file, or of standard input if the file is `-`; without a file, the words.
+///
+/// # Errors
+/// [`CliError`] if the file cannot be read.
+pub fn text(words: &[String], file: Option<&Path>) -> Result<String, CliError> {
+    let Some(path) = file else {
+        return Ok(words.join(" "));
+    };
+    let read = match path.as_os_str() == "-" {
+        true => {
+            let mut text = String::new();
+            io::stdin().read_to_string(&mut text).map(|_| text)
+        }
+        false => fs::read_to_string(path),
+    };
+    let text = read
+        .map_err(|error| CliError::usage(format!("{} cannot be read: {error}", path.display())))?;
+    Ok(text.trim_end().to_owned())
 }
 
 async fn show(folder: &Path, key: &ObjectKey, as_json: bool) -> Result<(), CliError> {

@@ -3,20 +3,30 @@
 use std::path::Path;
 
 use clap::Args;
+use driftline_core::sync::ObjectKind;
 use driftline_replica::{Replica, ReplicaObject};
 use serde_json::Value;
 
 use crate::{error::CliError, output, shown::plain};
 
-/// Shows the objects of the replica, by their keys. An asterisk marks those with changes that were not sent yet.
+/// Shows the objects of the replica, by their keys. An asterisk marks those with changes that were not sent yet. A bookmark has
+/// the author and the text of its post, if the account may see it.
 #[derive(Debug, Args)]
 pub struct Show {
-    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter or note.
+    /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter, note, draft, profile, follow, block,
+    /// mute or account-note.
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
 }
 
 impl Show {
+    /// Shows the objects of a kind.
+    pub fn of(kind: ObjectKind) -> Self {
+        Self {
+            kind: Some(kind.name().to_owned()),
+        }
+    }
+
     /// Runs it.
     ///
     /// # Errors
@@ -35,19 +45,32 @@ impl Show {
 fn lines(of: &ReplicaObject) -> Vec<String> {
     let mark = if of.dirty { '*' } else { ' ' };
     let mut lines = vec![format!("{mark} {}", plain(of.key.as_str()))];
-    let shown = excerpt(&of.value);
+    let shown = match &of.copy {
+        Some(copy) => one_line(&format!("@{}: {}", copy.author, copy.text)),
+        None => excerpt(&of.value),
+    };
     if shown != "{}" {
         lines.push(format!("    {shown}"));
     }
     lines
 }
 
-/// The beginning of a value: the text of a note, or the JSON of others, on one line of at most 64 columns.
+/// The beginning of a value: the text of a note or draft, or the JSON of others without the copy of a post, on one line of at
+/// most 64 columns.
 pub fn excerpt(value: &Value) -> String {
-    let text = match value["text"].as_str() {
-        Some(text) => text.split_whitespace().collect::<Vec<_>>().join(" "),
-        None => value.to_string(),
-    };
+    match (value["text"].as_str(), value.as_object()) {
+        (Some(text), _) => one_line(text),
+        (None, Some(members)) => {
+            let mut members = members.clone();
+            members.remove("status");
+            one_line(&Value::Object(members).to_string())
+        }
+        (None, None) => one_line(&value.to_string()),
+    }
+}
+
+fn one_line(text: &str) -> String {
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     console::truncate_str(&plain(&text), MAX_COLUMNS, "…").into_owned()
 }
 

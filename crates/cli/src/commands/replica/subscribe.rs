@@ -13,11 +13,17 @@ use crate::{
 };
 
 /// Subscribes to sources of the server; each `sync` then copies their posts, the newest first.
+///
+/// With a filter it copies the posts that match. To change the filter, subscribe again with another one or without: the next
+/// `sync` fetches what is lacking and removes the rest.
 #[derive(Debug, Args)]
 pub struct Subscribe {
     /// The names of the sources.
     #[arg(required = true, value_name = "NAME")]
     names: Vec<String>,
+    /// Copy only posts that match this predicate, which may have the terms of `find`.
+    #[arg(long, value_name = "PREDICATE", allow_hyphen_values = true)]
+    filter: Option<String>,
 }
 
 impl Subscribe {
@@ -34,7 +40,10 @@ impl Subscribe {
 
     async fn subscribe(&self, replica: &Replica) -> Result<Vec<Subscription>, ReplicaError> {
         let client = replica.client(Retries::few())?;
-        replica.subscribe(&client, &self.names, &mut random).await
+        let filter = self.filter.as_deref();
+        replica
+            .subscribe(&client, &self.names, filter, &mut random)
+            .await
     }
 }
 
@@ -55,9 +64,12 @@ pub fn line(of: &Subscription) -> String {
         (false, true) => "",
         (false, false) => ", not complete yet",
     };
+    let filter = of.filter.as_ref();
+    let filter = filter.map(|filter| format!(" that match {}", plain(filter)));
     format!(
-        "source {}: {}{state}",
+        "source {}: {}{}{state}",
         plain(&of.source),
-        count(entries, "post")
+        count(entries, "post"),
+        filter.unwrap_or_default()
     )
 }

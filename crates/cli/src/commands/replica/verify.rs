@@ -3,16 +3,23 @@
 use std::path::Path;
 
 use clap::Args;
-use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, Verified};
+use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, Verified, VerifiedLibrary};
 use driftline_runtime::now_ms;
 
 use super::round::random;
-use crate::{consent::Consent, error::CliError, output, shown::count};
+use crate::{
+    consent::Consent,
+    error::CliError,
+    output,
+    shown::{count, plain},
+};
 
-/// Fetches changes and compares the replica with the server's library by a digest. Ends with status 3 if they differ.
+/// Fetches changes and compares the replica with the server's libraries by digests. Ends with status 3 if they differ.
+///
+/// Of posts of sources, it compares the place, the time of the last edit and the visibility.
 #[derive(Debug, Args)]
 pub struct Verify {
-    /// If they differ, fetch the whole library again. Changes of this device stay.
+    /// Fetch the libraries that differ as a whole again. Changes of this device stay.
     #[arg(long)]
     repair: bool,
     #[command(flatten)]
@@ -52,18 +59,23 @@ impl Verify {
         if verified.is_equal || !self.repair {
             return Ok(verified);
         }
-        replica.begin_again().await?;
+        replica.begin_again(&verified).await?;
         replica.verify(&client, &mut context).await
     }
 }
 
 fn lines(of: &Verified) -> Vec<String> {
-    vec![match of.is_equal {
-        true => format!("equal: {}", count(of.here, "object")),
-        false => format!(
-            "different: {} here, {} on the server",
-            count(of.here, "object"),
-            of.there
-        ),
-    }]
+    of.libraries.iter().map(line).collect()
+}
+
+fn line(of: &VerifiedLibrary) -> String {
+    let (object, source) = match &of.source {
+        None => ("object", String::new()),
+        Some(name) => ("post", format!("source {}: ", plain(name))),
+    };
+    let here = count(of.here, object);
+    match of.is_equal {
+        true => format!("{source}equal: {here}"),
+        false => format!("{source}different: {here} here, {} on the server", of.there),
+    }
 }

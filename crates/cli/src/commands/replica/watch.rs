@@ -3,9 +3,13 @@
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use driftline_replica::{Backoff, Retries, jittered};
+use driftline_replica::{Backoff, Retries};
+use tokio::time::sleep;
 
-use super::round::{self, Direction, random};
+use super::{
+    listener::Listener,
+    round::{self, Direction, random},
+};
 use crate::{
     duration::{duration, parse_ms},
     error::CliError,
@@ -14,11 +18,13 @@ use crate::{
 
 /// Syncs again and again, until it is ended by Ctrl-C or SIGTERM.
 ///
-/// While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Between two rounds other commands may work with
-/// the replica. It never removes most of the replica: then it ends and says so.
+/// It listens to the server, and syncs when something has changed there or here. If the server's stream of events cannot be
+/// read, it syncs every 30 s instead. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Between two
+/// rounds other commands may work with the replica. It never removes most of the replica: then it ends and says so.
 #[derive(Debug, Args)]
 pub struct Watch {
-    /// The time between two rounds, 1s or more; each wait is up to a quarter shorter or longer.
+    /// The time between two rounds without a stream of events, and between two looks for changes of this device, 1s or more;
+    /// each wait is up to a quarter shorter or longer.
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = interval)]
     every: Duration,
 }
@@ -32,32 +38,40 @@ impl Watch {
         let mut stop = stop::on_signal()?;
         let mut backoff = Backoff::new();
         let mut random = random;
+        let mut listener = Listener::default();
         while !*stop.borrow() {
             // A round that is dropped half-way has stored each chunk with its cursor.
             let outcome = tokio::select! {
                 outcome = round::round(folder, Direction::Both, Retries::none(), false) => outcome,
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
-            let wait = match outcome {
-                Ok(report) => {
-                    backoff.succeed();
-                    if report.has_changes() {
-                        output::reply(json, &report, round::lines)?;
+            let waiting = async {
+                match outcome {
+                    Ok(report) => {
+                        backoff.succeed();
+                        if report.has_changes() {
+                            output::reply(json, &report, round::lines)?;
+                        }
+                        match listener.renew(folder).await {
+                            Ok(()) => listener.wait(folder, self.every).await,
+                            // The next round says why.
+                            Err(_) => sleep(self.every).await,
+                        }
                     }
-                    jittered(self.every, random())
+                    Err(error) if error.may_pass() => {
+                        let wait = backoff.fail(&mut random).max(error.asked_wait());
+                        output::note(&format!(
+                            "driftline: {error}; trying again in {:.1} s",
+                            wait.as_secs_f64()
+                        ));
+                        sleep(wait).await;
+                    }
+                    Err(error) => return Err(error.into()),
                 }
-                Err(error) if error.may_pass() => {
-                    let wait = backoff.fail(&mut random).max(error.asked_wait());
-                    output::note(&format!(
-                        "driftline: {error}; trying again in {:.1} s",
-                        wait.as_secs_f64()
-                    ));
-                    wait
-                }
-                Err(error) => return Err(error.into()),
+                Ok::<_, CliError>(())
             };
             tokio::select! {
-                () = tokio::time::sleep(wait) => {}
+                waited = waiting => waited?,
                 _ = stop.wait_for(|stop| *stop) => {}
             }
         }

@@ -214,6 +214,6 @@ pub struct DeletedAccount {
     pub relations: i64,
     /// The accounts that it mutes.
     pub mutes: i64,
-    /// Bookmarks, favourites, lists and their accounts, read markers, filters.
+    /// Bookmarks, favourites, lists and their accounts, read markers, filters, notes, drafts, the own profile.
     pub objects: i64,
 }

@@ -9,7 +9,7 @@ use super::{
     entries,
     first_places::FirstPlaces,
     rule::Rule,
-    stored_post,
+    stored_post::{self, StoredPost},
     timeline_post::{PostKey, TimelinePost},
 };
 use crate::{
@@ -31,6 +31,57 @@ pub fn by_post_ids(
     by_post_ids_as(tx, keys, viewer, ShownCopy::Best)
 }
 
+/// The version of each of these posts that [`by_post_ids`] shows, by the requested
+/// [`PostKey::post`]: its place, its copy and the hash of its content. Counts change no version.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub(crate) fn shown_versions(
+    tx: &mut Tx<'_>,
+    keys: &[PostKey],
+    viewer: Viewer,
+) -> Result<HashMap<LocalId, String>, StoreError> {
+    if keys.is_empty() {
+        return Ok(HashMap::new());
+    }
+    let Group { posts, places, .. } = Group::load(tx, keys, viewer)?;
+    let mut versions = HashMap::new();
+    for key in keys {
+        let first = places.of_post(sql(key.post));
+        if let Some(first) = first
+            && let Some(found) = posts.get(&first.content)
+        {
+            let (place, copy, hash) = (first.place, first.content, found.content_hash);
+            versions.insert(key.post, format!("{place} {copy} {hash:016x}"));
+        }
+    }
+    Ok(versions)
+}
+
+/// Posts with their copies, at the places where a viewer may see them.
+struct Group {
+    posts: HashMap<i64, StoredPost>,
+    copies: Copies,
+    places: FirstPlaces,
+}
+
+impl Group {
+    fn load(tx: &mut Tx<'_>, keys: &[PostKey], viewer: Viewer) -> Result<Group, StoreError> {
+        let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
+        let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
+        let instances: Vec<i64> = instances.into_iter().collect();
+        let mut posts = stored_post::by_ids(tx, &ids, Some(&instances), viewer)?;
+        let readable = ReadableSources::load(tx, viewer)?;
+        let copies = Copies::load(tx, &mut posts, &readable)?;
+        let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
+        Ok(Group {
+            posts,
+            copies,
+            places,
+        })
+    }
+}
+
 /// The copy of a post that is shown.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum ShownCopy {
@@ -49,15 +100,13 @@ pub(super) fn by_post_ids_as(
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
-    let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
-    let instances: Vec<i64> = instances.into_iter().collect();
-    let mut posts = stored_post::by_ids(tx, &ids, Some(&instances), viewer)?;
-    let readable = ReadableSources::load(tx, viewer)?;
-    let copies = Copies::load(tx, &mut posts, &readable)?;
-    let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
+    let Group {
+        posts,
+        copies,
+        places,
+    } = Group::load(tx, keys, viewer)?;
     let mut shown = HashMap::new();
-    for id in ids {
+    for id in keys.iter().map(|key| sql(key.post)) {
         let Some(first) = places.of_post(id) else {
             continue;
         };

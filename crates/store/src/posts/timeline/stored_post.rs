@@ -26,6 +26,8 @@ pub(super) struct StoredPost {
     /// True if its ID in the public timeline belongs to a post of history.
     pub(super) from_history: bool,
     pub(super) returns: i64,
+    /// The hash of the content that is shown, without counts.
+    pub(super) content_hash: i64,
     /// A source that has it: the one that had it first, unless that was removed.
     pub(super) first_source_id: i64,
 }
@@ -93,8 +95,9 @@ pub(super) fn by_ids(
 /// The columns of `post p` that [`from_row`] reads.
 const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
     p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.claimed, p.from_history,
-    p.raw, p.first_source_id, p.content_scope, c.raw as own_raw, c.edited_at_ms as own_edited_at_ms,
-    m.raw as members_raw, m.edited_at_ms as members_edited_at_ms,
+    p.raw, p.first_source_id, p.content_scope, p.content_hash, c.raw as own_raw, c.edited_at_ms as own_edited_at_ms,
+    c.content_hash as own_hash, m.raw as members_raw, m.edited_at_ms as members_edited_at_ms,
+    m.content_hash as members_hash,
     coalesce(p.public_id, p.id) as listed_id, p.returns,
     (select a.acct_id from account a
      where a.id = p.account_id and a.instance_id = p.instance_id) as author_id";
@@ -102,7 +105,7 @@ const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.creat
 fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, StoredPost)>, DbError> {
     let id = row.i64("id")?;
     let deleted_at_ms = row.opt_i64("deleted_at_ms")?;
-    let Some((edited_at_ms, raw)) = content(row, readable)? else {
+    let Some(content) = content(row, readable)? else {
         return Ok(None);
     };
     let post = TimelinePost {
@@ -115,10 +118,10 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
         url: row.opt_text("url")?,
         account: row.opt_i64("author_id")?.map(from_sql).transpose()?,
         created_at_ms: row.opt_i64("created_at_ms")?,
-        edited_at_ms,
+        edited_at_ms: content.edited_at_ms,
         visibility: Visibility::named_or_narrowest(row.str("visibility")?),
         boost_of: row.opt_text("boost_of_upstream_id")?,
-        raw,
+        raw: content.raw,
         copies: Vec::new(),
     };
     let found = StoredPost {
@@ -129,38 +132,59 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
         claimed: row.bool("claimed")?,
         from_history: row.bool("from_history")?,
         returns: row.i64("returns")?,
+        content_hash: content.hash,
         first_source_id: row.i64("first_source_id")?,
     };
     Ok(Some((id, found)))
 }
 
-/// The time of the last edit of the content that a viewer is shown, and the content. It is the
-/// viewer's own, unless everybody was shown a newer edit; a deleted post has none. `None` if
-/// nothing was shown to the viewer's scopes.
-fn content(
-    row: &Row<'_>,
-    readable: ReadableScopes,
-) -> Result<Option<(Option<i64>, String)>, DbError> {
+/// The content of a post, as one scope was shown it.
+struct Content {
+    edited_at_ms: Option<i64>,
+    hash: i64,
+    raw: String,
+}
+
+/// The content that a viewer is shown. It is the viewer's own, unless everybody was shown a newer
+/// edit; a deleted post has none. `None` if nothing was shown to the viewer's scopes.
+fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, DbError> {
     let edited_at_ms = row.opt_i64("edited_at_ms")?;
+    let hash = row.i64("content_hash")?;
     let Some(raw) = row.opt_text("raw")? else {
-        return Ok(Some((edited_at_ms, String::new())));
+        return Ok(Some(Content {
+            edited_at_ms,
+            hash,
+            raw: String::new(),
+        }));
     };
     let scope = ContentScope::from_sql(row.i64("content_scope")?);
     let mut shown = Vec::new();
     if readable.own().is_some() {
         if let Some(own) = row.opt_text("own_raw")? {
-            shown.push((row.opt_i64("own_edited_at_ms")?, own));
+            shown.push(Content {
+                edited_at_ms: row.opt_i64("own_edited_at_ms")?,
+                hash: row.opt_i64("own_hash")?.unwrap_or_default(),
+                raw: own,
+            });
         } else if let Some(members) = row.opt_text("members_raw")?
             && readable.own() != Some(scope)
         {
-            shown.push((row.opt_i64("members_edited_at_ms")?, members));
+            shown.push(Content {
+                edited_at_ms: row.opt_i64("members_edited_at_ms")?,
+                hash: row.opt_i64("members_hash")?.unwrap_or_default(),
+                raw: members,
+            });
         }
     }
     if readable.has(scope) {
-        shown.push((edited_at_ms, raw));
+        shown.push(Content {
+            edited_at_ms,
+            hash,
+            raw,
+        });
     }
     // The first of those with the latest edit.
-    let last_ms = shown.iter().map(|(edited_at_ms, _)| *edited_at_ms).max();
+    let last_ms = shown.iter().map(|content| content.edited_at_ms).max();
     let mut shown = shown.into_iter();
-    Ok(shown.find(|(edited_at_ms, _)| Some(*edited_at_ms) == last_ms))
+    Ok(shown.find(|content| Some(content.edited_at_ms) == last_ms))
 }

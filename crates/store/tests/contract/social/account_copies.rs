@@ -30,8 +30,8 @@ fn a_copy_of_an_own_account_changes_nothing_of_it(store: &Store) {
     };
     let stored = own.clone();
     write(store, local_account::root(ann), move |tx| {
-        local_account::set_nickname(tx, ann, &Nickname::new("Ann").expect("a nickname"))?;
-        profile::set(tx, ann, &stored)
+        let nickname = Nickname::new("Ann").expect("a nickname");
+        profile::set(tx, ann, &nickname, &stored, START_MS)
     })
     .expect("a profile");
     let root = relation::root(bob, account_id(ann));

@@ -1,4 +1,4 @@
-use driftline_core::social::{Profile, RelationMove};
+use driftline_core::social::{Nickname, Profile, RelationMove};
 use driftline_store::{
     AccountId, LocalAccountId, Root, Store, StoreError, account_id,
     social::{
@@ -42,7 +42,7 @@ fn an_account_goes_in_chunks_with_all_that_is_its_own(store: &Store) {
     write(store, Root::none(), move |tx| {
         for number in 0..many {
             tx.execute_later(
-                "insert into relation values ($1, $2, 'following', $3, 'none', 0, true, null)",
+                "insert into relation values ($1, $2, 'following', $3, 'none', 0, true, null, null)",
                 &[&raw, &(5_000_000_000_000_000_000 + number), &number],
             )?;
         }
@@ -124,7 +124,7 @@ fn an_account_that_is_being_deleted_does_nothing_more(store: &Store) {
         mute::set(tx, ann, copy, true, None, START_MS).map(|_| ())
     });
     let told = store.write_blocking(root(), move |tx| {
-        profile::set(tx, ann, &Profile::default()).map(|_| ())
+        profile::set(tx, ann, &Nickname::default(), &Profile::default(), START_MS).map(|_| ())
     });
     for done in [followed, muted, told] {
         assert_eq!(done, Err(StoreError::NoAccount));

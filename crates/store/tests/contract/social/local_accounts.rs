@@ -142,8 +142,8 @@ fn what_people_change_of_their_accounts_is_stored(store: &Store) {
     };
     let new = changed.clone();
     write(store, local_account::root(id), move |tx| {
-        profile::set(tx, id, &new)?.expect("a good profile");
-        local_account::set_nickname(tx, id, &Nickname::new("Ann ねこ").expect("a nickname"))?;
+        let nickname = Nickname::new("Ann ねこ").expect("a nickname");
+        profile::set(tx, id, &nickname, &new, START_MS)?.expect("a good profile");
         local_account::set_role(tx, id, Role::Moderator)?;
         local_account::set_passphrase(tx, id, &hash(2))
     });
@@ -160,15 +160,11 @@ fn what_people_change_of_their_accounts_is_stored(store: &Store) {
     assert_eq!(profile, Some((id, changed)));
     assert_eq!(passphrase, Some(hash(2)));
     let refused = write(store, local_account::root(id), move |tx| {
-        let bio = "a".repeat(1025);
-        profile::set(
-            tx,
-            id,
-            &Profile {
-                bio,
-                ..Profile::default()
-            },
-        )
+        let long = Profile {
+            bio: "a".repeat(1025),
+            ..Profile::default()
+        };
+        profile::set(tx, id, &Nickname::default(), &long, START_MS)
     });
     assert_eq!(refused, Err(ProfileError::LongBio));
 }

@@ -1,5 +1,5 @@
 use driftline_core::social::{
-    Direction, Profile, Relation, RelationMove, RelationPair, RelationRefused,
+    Direction, Nickname, Profile, Relation, RelationMove, RelationPair, RelationRefused,
 };
 use driftline_store::{
     AccountId, LocalAccountId, LocalId, Root, Store, StoreError, account_id,
@@ -76,7 +76,7 @@ fn force(store: &Store, first: LocalAccountId, second: LocalAccountId, to: Relat
         for (account, other, pair) in [(a, b, to), (b, a, turned(to))] {
             if pair != RelationPair::default() {
                 tx.execute(
-                    "insert into relation values ($1, $2, $3, 1, $4, 1, true, null)",
+                    "insert into relation values ($1, $2, $3, 1, $4, 1, true, null, null)",
                     &[
                         &account,
                         &other,
@@ -175,7 +175,7 @@ fn a_locked_account_is_asked_and_a_copy_never_is(store: &Store) {
             locked: true,
             ..Profile::default()
         };
-        profile::set(tx, bob, &locked)
+        profile::set(tx, bob, &Nickname::default(), &locked, START_MS)
     })
     .expect("a profile");
     let asked = follow(account_id(bob), FollowOptions::default());

@@ -161,7 +161,16 @@ fn lists_and_their_accounts_have_keys(store: &Store) {
         marker::set(tx, ann, MarkedTimeline::Home, place, 0, START_MS)
     });
     set.expect("a marker");
-    let rows = rows(store, ann);
+    let (follows, rows): (Vec<_>, Vec<_>) = rows(store, ann)
+        .into_iter()
+        .partition(|row| row.key.starts_with("follow:"));
+    let followed: Vec<&str> = follows.iter().map(|row| row.key.as_str()).collect();
+    let expected = [
+        "follow:bob@local",
+        "follow:ann@sim.example",
+        "follow:4611686018427387909@unnamed",
+    ];
+    assert_eq!(followed, expected);
     let list_key = rows[0]
         .key
         .strip_prefix("list:")

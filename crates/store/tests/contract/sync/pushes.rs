@@ -46,6 +46,7 @@ fn resolved(store: &Store, ann: LocalAccountId) -> (Resolved, PostKey) {
     let resolved = Resolved {
         posts: [(post_name(1), key)].into(),
         accounts: [("ann@local".to_owned(), account_id(ann))].into(),
+        ..Resolved::default()
     };
     (resolved, key)
 }
@@ -183,10 +184,11 @@ fn a_refused_change_leaves_nothing(store: &Store) {
     );
     let filter = "filter:000000000000000000000000000000cc";
     let refused = [
-        (change("draft:1", 0, json!({})), "no objects of the kind"),
-        (change(filter, 0, json!({"title": "x"})), "no filters"),
+        (change("later:1", 0, json!({})), "no objects of the kind"),
+        (change(filter, 0, json!({"title": "x"})), "missing field"),
         (note_change(1, 0, ""), "1 to 10000 characters"),
         (change("marker:home", 0, Value::Null), "not deleted"),
+        (change("profile:self", 0, Value::Null), "not deleted"),
         (
             change("bookmark:https://a.example/9", 0, json!({})),
             "no such post",

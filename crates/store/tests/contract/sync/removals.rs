@@ -2,12 +2,16 @@
 
 use driftline_core::sync::Usn;
 use driftline_store::{
-    LocalAccountId, Store,
-    social::{account_removal, local_account},
+    AccountId, LocalAccountId, Store,
+    social::{
+        account_note, account_removal, local_account, mute,
+        relation::{self, FollowOptions},
+    },
     sync::{self, device},
 };
+use serde_json::json;
 
-use super::{note_change, push, remove_note, set_note};
+use super::{change, note_change, push, remove_note, set_note};
 use crate::{
     social::account,
     world::{START_MS, read, write},
@@ -22,6 +26,10 @@ fn counts(store: &Store) -> Vec<(&'static str, i64)> {
         "library_opening",
         "library_object",
         "note",
+        "draft",
+        "account_note",
+        "mute",
+        "relation",
         "sync_device",
     ];
     read(store, move |tx| {
@@ -35,10 +43,20 @@ fn counts(store: &Store) -> Vec<(&'static str, i64)> {
 }
 
 fn sync_something(store: &Store, account: LocalAccountId) {
-    push(store, account, vec![note_change(1, 0, "text")]);
+    let draft = change(
+        "draft:000000000000000000000000000000d1",
+        0,
+        json!({"text": "soon"}),
+    );
+    push(store, account, vec![note_change(1, 0, "text"), draft]);
     set_note(store, account, 2, "text");
     remove_note(store, account, 1);
     write(store, local_account::root(account), move |tx| {
+        let other = AccountId::new((1 << 62) + 5);
+        let followed = relation::follow(tx, account, other, FollowOptions::default(), START_MS)?;
+        followed.expect("a follow");
+        mute::set(tx, account, other, true, None, START_MS)?;
+        account_note::set(tx, account, other, "text", START_MS)?.expect("a note");
         let device = "000000000000000000000000000000aa";
         device::record(tx, account, device, Usn::new(1), "hash", "answer", START_MS)?;
         sync::require_full(tx, account)

@@ -1,8 +1,8 @@
 //! A model of a replica of a source, as one kind of reader has it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use driftline_core::names::audience::Reader;
+use driftline_core::{names::audience::Reader, post::Visibility};
 use driftline_store::{
     sync::{
         SourceChunk, SourceLimits, SourceView, has_news, source_changes, source_newest,
@@ -43,6 +43,29 @@ impl SourceReader {
     }
 }
 
+/// The posts of which a replica has the entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filter {
+    All,
+    /// Those whose text ends with this.
+    EndsWith(char),
+    Of(Visibility),
+}
+
+impl Filter {
+    pub(super) fn matches(self, post: &TimelinePost) -> bool {
+        match self {
+            Filter::All => true,
+            Filter::EndsWith(end) => {
+                let status: serde_json::Value = serde_json::from_str(&post.raw).expect("JSON");
+                let text = status["content"].as_str().expect("a text");
+                text.ends_with(end)
+            }
+            Filter::Of(visibility) => post.visibility == visibility,
+        }
+    }
+}
+
 /// The progress of a replica.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
@@ -56,7 +79,10 @@ enum State {
 #[derive(Clone, Debug)]
 pub(super) struct Replica {
     pub(super) by: SourceReader,
+    pub(super) filter: Filter,
     pub(super) posts: BTreeMap<String, TimelinePost>,
+    /// The keys that have come since the last full sync began.
+    seen: BTreeSet<String>,
     state: State,
 }
 
@@ -65,22 +91,37 @@ impl Replica {
     pub(super) fn from_start(by: SourceReader) -> Replica {
         Replica {
             by,
+            filter: Filter::All,
             posts: BTreeMap::new(),
+            seen: BTreeSet::new(),
             state: State::At(0),
         }
     }
 
     /// An empty replica that begins a full sync now.
     pub(super) fn begin_full(world: &World, by: SourceReader) -> Replica {
+        let mut replica = Replica::from_start(by);
+        replica.change_filter(world, Filter::All);
+        replica
+    }
+
+    /// Begins a full sync with another filter. The posts stay until its end.
+    pub(super) fn change_filter(&mut self, world: &World, filter: Filter) {
         let key = world.source;
         let top = world.read(move |tx| source_update_count(tx, key));
-        Replica {
-            state: State::Full {
-                top,
-                below: i64::MAX,
-            },
-            ..Replica::from_start(by)
-        }
+        self.filter = filter;
+        self.seen.clear();
+        self.state = State::Full {
+            top,
+            below: i64::MAX,
+        };
+    }
+
+    /// The posts that it has to have.
+    pub(super) fn expected(&self, world: &World) -> BTreeMap<String, TimelinePost> {
+        let mut shown = self.by.shown(world);
+        shown.retain(|_, post| self.filter.matches(post));
+        shown
     }
 
     /// A replica that has all that its reader is shown now.
@@ -99,16 +140,20 @@ impl Replica {
 
     /// Takes one chunk. Returns it.
     pub(super) fn pull(&mut self, world: &World, limits: SourceLimits) -> SourceChunk {
-        let (view, viewer) = (self.view(world), self.by.viewer);
+        let (view, viewer, filter) = (self.view(world), self.by.viewer, self.filter);
+        let is_match = move |post: &TimelinePost| filter.matches(post);
+        let mut is_swept = false;
         let chunk = match self.state {
             State::Full { top, below } => {
-                let chunk =
-                    world.read(move |tx| source_newest(tx, view, viewer, top, below, limits));
+                let chunk = world.read(move |tx| {
+                    source_newest(tx, view, viewer, Some(&is_match), top, below, limits)
+                });
                 let usns: Vec<i64> = chunk.entries.iter().map(|entry| entry.usn).collect();
                 assert!(usns.is_sorted_by(|one, next| one > next), "{usns:?}");
                 let is_within = |usn: &i64| *usn >= chunk.end && *usn < below && *usn <= top;
                 assert!(usns.iter().all(is_within), "{usns:?}");
                 assert!(chunk.end < below && chunk.gone.is_empty(), "{chunk:?}");
+                is_swept = !chunk.more;
                 self.state = match chunk.more {
                     true => State::Full {
                         top,
@@ -119,7 +164,9 @@ impl Replica {
                 chunk
             }
             State::At(after) => {
-                let chunk = world.read(move |tx| source_changes(tx, view, viewer, after, limits));
+                let chunk = world.read(move |tx| {
+                    source_changes(tx, view, viewer, Some(&is_match), after, limits)
+                });
                 let entries = chunk.entries.iter().map(|entry| entry.usn);
                 let gone = chunk.gone.iter().map(|tombstone| tombstone.usn);
                 for usns in [entries.collect::<Vec<_>>(), gone.collect()] {
@@ -139,7 +186,12 @@ impl Replica {
         }
         for entry in &chunk.entries {
             assert_eq!(entry.place, entry.post.id);
+            assert!(self.filter.matches(&entry.post), "{entry:?}");
             self.posts.insert(entry.key.clone(), entry.post.clone());
+            self.seen.insert(entry.key.clone());
+        }
+        if is_swept {
+            self.posts.retain(|key, _| self.seen.contains(key));
         }
         chunk
     }

@@ -1,49 +1,61 @@
-//! Actions towards accounts to whose copies the caller may have earlier relations.
+//! Actions towards accounts to whose copies the acting account may have earlier relations.
 //!
-//! An action replaces or ends such a relation, so that the caller has one relation to the account.
+//! An action replaces or ends such a relation, so that there is one relation to the account.
 
 use driftline_core::social::{Relation, RelationMove, RelationRefused};
-use driftline_store::{
-    AccountId, LocalAccountId, StoreError, Tx,
-    social::{
-        list_member, mute,
-        relation::{self, ChangeRefused, FollowOptions, RelationRow},
-    },
+use driftline_db::Tx;
+
+use super::{
+    list_member, mute, notification,
+    relation::{self, ChangeRefused, FollowOptions, RelationRow},
+};
+use crate::{
+    error::StoreError,
+    id_types::{AccountId, LocalAccountId},
 };
 
-use super::linked_accounts::AccountIds;
+/// The IDs to which an account may have relations if it has them to one account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RelatedAccount {
+    /// The ID under which the account is shown. Actions apply to it.
+    pub canonical_id: AccountId,
+    /// The ID of the account's copies on other servers.
+    pub copy_id: Option<AccountId>,
+}
 
-/// The caller and another account, at the time of an action.
+/// An acting account and another one, at the time of an action.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct RelationContext {
-    /// The account of the caller.
-    pub(super) account: LocalAccountId,
+pub struct RelationContext {
+    /// The acting account.
+    pub account: LocalAccountId,
     /// The other account.
-    pub(super) other: AccountIds,
+    pub other: RelatedAccount,
     /// The time of the action, in Unix ms.
-    pub(super) now_ms: i64,
+    pub now_ms: i64,
 }
 
 impl RelationContext {
     /// Follows the account. A follow of its copy ends: its options and its places in lists pass to the
-    /// new one. The action is refused if the caller blocks the copy.
+    /// new one. The action is refused if the acting account blocks the copy.
     ///
     /// # Errors
-    /// [`StoreError`] if the store fails.
-    pub(super) fn follow(
+    /// The same as those of [`relation::follow`].
+    pub fn follow(
         self,
         tx: &mut Tx<'_>,
         options: FollowOptions,
     ) -> Result<Result<RelationRow, ChangeRefused>, StoreError> {
         let (account, now_ms) = (self.account, self.now_ms);
         let canonical_id = self.other.canonical_id;
-        let ids: Vec<AccountId> = self.other.all().collect();
-        let rows = relation::to(tx, account, &ids)?;
+        let Some(copy_id) = self.other.copy_id else {
+            return relation::follow(tx, account, canonical_id, options, now_ms);
+        };
+        let rows = relation::to(tx, account, &[canonical_id, copy_id])?;
         let row = |id: AccountId| {
             let mut related = rows.iter();
             related.find(|row| row.other == id && row.pair.outgoing != Relation::None)
         };
-        let Some(earlier) = self.other.copy_id.and_then(row) else {
+        let Some(earlier) = row(copy_id) else {
             return relation::follow(tx, account, canonical_id, options, now_ms);
         };
         if earlier.pair.outgoing == Relation::Blocking {
@@ -72,12 +84,12 @@ impl RelationContext {
 
     /// Performs an action towards the account.
     ///
-    /// Unfollowing and unblocking apply to the copy, too, even if the account is the caller. A block of
-    /// the account replaces the relation to the copy.
+    /// Unfollowing and unblocking apply to the copy, too, even if the account is the acting one. A block
+    /// of the account replaces the relation to the copy.
     ///
     /// # Errors
-    /// [`StoreError`] if the store fails.
-    pub(super) fn change(
+    /// The same as those of [`relation::change`].
+    pub fn change(
         self,
         tx: &mut Tx<'_>,
         action: RelationMove,
@@ -92,9 +104,9 @@ impl RelationContext {
         match action {
             RelationMove::Unfollow | RelationMove::Unblock => self.move_one(tx, copy, action),
             RelationMove::Block if changed.is_ok() => {
-                // The block of the account hides the copy's posts. That of the copy removes its
-                // notifications, and need not last.
-                for step in [RelationMove::Block, RelationMove::Unblock] {
+                // The block of the account hides the copy's posts, too.
+                notification::forget_posts_by(tx, self.account, copy)?;
+                for step in [RelationMove::Unfollow, RelationMove::Unblock] {
                     if let Err(refused) = self.move_one(tx, copy, step)? {
                         return Ok(Err(refused));
                     }
@@ -108,8 +120,8 @@ impl RelationContext {
     /// Mutes the account. A mute of its copy ends.
     ///
     /// # Errors
-    /// [`StoreError`] if the store fails.
-    pub(super) fn mute(
+    /// The same as those of [`mute::set`].
+    pub fn mute(
         self,
         tx: &mut Tx<'_>,
         notifications: bool,
@@ -117,6 +129,9 @@ impl RelationContext {
     ) -> Result<Result<(), ChangeRefused>, StoreError> {
         let (account, now_ms) = (self.account, self.now_ms);
         let id = self.other.canonical_id;
+        if self.other.copy_id.is_some() {
+            relation::prepare_several(tx)?;
+        }
         if !mute::set(tx, account, id, notifications, until_ms, now_ms)? {
             return Ok(Err(ChangeRefused::Oneself));
         }

@@ -1,0 +1,84 @@
+use std::time::Instant;
+
+use driftline_core::sync::{LibraryDigest, ObjectKey};
+use driftline_store::{
+    StoreError, Tx,
+    change_feed::FeedSource,
+    sync::{Cursor, SourceLimits, SourceView, Start, source_newest, source_start},
+    timeline::TimelinePost,
+};
+
+use super::{
+    library_filter::LibraryFilter,
+    source_library::{KIND, SourceReader, label, origin},
+};
+
+/// The digest of a part of a source's library, with the cursor that is still to be sealed.
+pub(super) struct SourceDigest {
+    pub(super) digest: LibraryDigest,
+    pub(super) cursor: Cursor,
+    /// The view for which the cursor is sealed.
+    pub(super) sealed_for: String,
+    pub(super) more: bool,
+}
+
+impl SourceReader<'_> {
+    /// The digest of the entries that the viewer is shown and that match a filter, from a cursor downward to where the time is
+    /// over. `None` if the cursor is none of a digest of this view.
+    pub(super) fn digest(
+        &self,
+        tx: &mut Tx<'_>,
+        source: &FeedSource,
+        filter: Option<&LibraryFilter>,
+        cursor: Option<&str>,
+    ) -> Result<Option<SourceDigest>, StoreError> {
+        let viewer = self.view.viewer;
+        let view = SourceView {
+            key: source.key,
+            reader: viewer.reader(source.owner),
+        };
+        let sealed_for = format!("digest {}", label(source, viewer, filter));
+        let known = cursor.map(|text| self.seal.open(text, &sealed_for));
+        if known == Some(None) {
+            return Ok(None);
+        }
+        let start = source_start(tx, source.key, known.flatten().as_ref())?;
+        let Start::Full { cursor } = start else {
+            return Ok(None);
+        };
+        let origin = origin(tx, source, filter)?;
+        let is_match =
+            |post: &TimelinePost| filter.is_none_or(|filter| filter.matches(post, &origin));
+        let filter = filter
+            .is_some()
+            .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+        let mut digest = LibraryDigest::default();
+        let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
+        let more = loop {
+            let limits = SourceLimits::new(ENTRIES_AT_ONCE);
+            let chunk = source_newest(tx, view, viewer, filter, cursor.usn, below, limits)?;
+            for entry in &chunk.entries {
+                // As in the library: a name that is too long for a key is not synced.
+                let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {
+                    continue;
+                };
+                let post = &entry.post;
+                let place = entry.place.raw();
+                digest.add_entry(key.as_str(), place, post.edited_at_ms, post.visibility);
+            }
+            below = chunk.end;
+            if !chunk.more || Instant::now() >= self.until {
+                break chunk.more;
+            }
+        };
+        let below = Some(below);
+        Ok(Some(SourceDigest {
+            digest,
+            cursor: Cursor { below, ..cursor },
+            sealed_for,
+            more,
+        }))
+    }
+}
+
+const ENTRIES_AT_ONCE: u32 = 1_000;

@@ -1,0 +1,73 @@
+use std::collections::{BTreeMap, HashMap};
+
+use driftline_store::{
+    LocalAccountId, StoreError, Tx, Viewer,
+    change_feed::{self, FeedSource},
+    sync::{SourceView, current_cursor, has_news},
+};
+
+use super::source_library;
+
+/// The libraries of which a device waits for changes, with the USNs up to which it was told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Told {
+    /// The USN of the account's own library.
+    account: i64,
+    /// The USNs of the libraries of sources, by their names. `None` for one that the viewer may not read.
+    sources: BTreeMap<String, Option<i64>>,
+}
+
+impl Told {
+    /// Nothing was told of these libraries of sources and of the account's own.
+    pub(super) fn nothing(sources: impl IntoIterator<Item = String>) -> Self {
+        Self {
+            account: 0,
+            sources: sources.into_iter().map(|name| (name, None)).collect(),
+        }
+    }
+
+    /// True if the viewer may read all its libraries.
+    pub(super) fn is_readable(&self) -> bool {
+        self.sources.values().all(Option::is_some)
+    }
+
+    /// The present state, and true if a library has changes that the viewer may see since this was told, or may be read no
+    /// more or again.
+    pub(super) fn look(
+        &self,
+        tx: &mut Tx<'_>,
+        account: LocalAccountId,
+        viewer: Viewer,
+    ) -> Result<(Self, bool), StoreError> {
+        let mut now = Self {
+            account: current_cursor(tx, account)?.usn,
+            sources: BTreeMap::new(),
+        };
+        let mut is_news = now.account != self.account;
+        let readable = match self.sources.is_empty() {
+            true => Vec::new(),
+            false => change_feed::sources(tx)?,
+        };
+        let readable: HashMap<String, &FeedSource> = readable
+            .iter()
+            .filter(|source| source.shows(viewer).is_some())
+            .map(|source| (source_library::name(source), source))
+            .collect();
+        for (name, told) in &self.sources {
+            let source = readable.get(name);
+            is_news |= match (source, told) {
+                (Some(source), Some(after)) if source.update_count > *after && !is_news => {
+                    let view = SourceView {
+                        key: source.key,
+                        reader: viewer.reader(source.owner),
+                    };
+                    has_news(tx, view, viewer, *after)?
+                }
+                (source, told) => source.is_some() != told.is_some(),
+            };
+            let usn = source.map(|source| source.update_count);
+            now.sources.insert(name.clone(), usn);
+        }
+        Ok((now, is_news))
+    }
+}

@@ -1,0 +1,45 @@
+use driftline_core::sync::{ObjectKey, Usn};
+use driftline_db::{Column, Tx};
+
+use super::{
+    chunk::StoredObject,
+    values::{self, CopyWriter},
+};
+use crate::{
+    error::StoreError,
+    id_types::{LocalAccountId, sql},
+    library::object::{KnownObject, OBJECT_COLUMNS},
+};
+
+/// Those objects of an account that have these keys, as they are now. Bookmarks have copies of their posts.
+///
+/// # Errors
+/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database fails; the errors of the
+/// writer.
+pub fn current_objects(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    keys: &[ObjectKey],
+    copies: CopyWriter<'_>,
+) -> Result<Vec<StoredObject>, StoreError> {
+    let objects = tx.query(
+        &format!(
+            "select {OBJECT_COLUMNS} from library_object
+             where account_id = $1 and key {{in $2}} and not removed"
+        ),
+        &[
+            &sql(account),
+            &Column::text(keys.iter().map(ObjectKey::as_str)),
+        ],
+        KnownObject::from_row,
+    )?;
+    let mut values = values::load(tx, account, &objects, Some(copies))?;
+    let objects = objects.into_iter().filter_map(|object| {
+        Some(StoredObject {
+            value: values.remove(&object.key)?,
+            usn: Usn::new(object.usn.cast_unsigned()),
+            key: object.key,
+        })
+    });
+    Ok(objects.collect())
+}
