@@ -29,7 +29,7 @@ pub struct LibraryRequest {
 }
 
 /// The answer to a pull.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SyncAnswer {
     /// The identity of the server's store.
@@ -56,7 +56,7 @@ named_enum! {
 }
 
 /// The news of a library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LibraryNews {
     /// The library.
@@ -81,7 +81,7 @@ pub struct LibraryNews {
 }
 
 /// An object of a library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SyncedObject {
     /// The key.
@@ -95,7 +95,7 @@ pub struct SyncedObject {
 }
 
 /// A deleted object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tombstone {
     /// The key.
@@ -141,7 +141,7 @@ pub struct PushChange {
 }
 
 /// The answer to a push.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PushAnswer {
     /// The identity of the server's store.
@@ -157,7 +157,7 @@ pub struct PushAnswer {
 }
 
 /// The result of a change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum ChangeResult {
