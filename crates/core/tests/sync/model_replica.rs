@@ -231,8 +231,7 @@ impl Replica {
         if around.rng.random_bool(around.faults.crash) {
             return self.crash();
         }
-        let is_restored = around.server.is_restored;
-        self.store.take(intake, is_restored, around.ledger);
+        self.store.take(intake, around.server, around.ledger);
         if around.rng.random_bool(around.faults.crash) {
             self.crash();
         }
@@ -377,11 +376,11 @@ impl ReplicaStore {
         }
     }
 
-    fn take(&mut self, intake: Intake, is_restored: bool, ledger: &mut Ledger) {
+    fn take(&mut self, intake: Intake, server: &Server, ledger: &mut Ledger) {
         // What the replica has beyond its cursor may be of another history too, until that is checked.
         let is_reconciled = intake.progress.paging == Some(SweepMode::Reconcile)
             || intake.sweep == Some(SweepMode::Reconcile)
-            || (is_restored && self.progress.ahead.is_some());
+            || (server.is_restored && self.progress.ahead.is_some());
         self.binding = Some(intake.binding);
         for theirs in &intake.entries {
             let local = self.objects.remove(&theirs.key);
@@ -396,6 +395,10 @@ impl ReplicaStore {
             }
             if let Some(local) = local.filter(|_| is_reconciled) {
                 forgive(&local, &outcome, theirs.usn, ledger);
+                // It counts as the same addition, although whoever deletes it has not seen the one that was lost.
+                if theirs.usn >= server.first_usn() {
+                    ledger.forgive_addition(&theirs.key);
+                }
             }
             self.apply(outcome);
         }

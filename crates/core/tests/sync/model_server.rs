@@ -89,6 +89,11 @@ impl Server {
         }
     }
 
+    /// The first USN of the last opening.
+    pub(crate) fn first_usn(&self) -> Usn {
+        Usn::new(self.store.openings.last().map_or(0, |(_, first)| *first))
+    }
+
     /// The cursor of a replica that has everything.
     pub(crate) fn cursor(&self) -> String {
         self.store.cursor(self.store.count).to_string()
