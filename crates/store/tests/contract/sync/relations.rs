@@ -248,7 +248,11 @@ fn a_requested_follow_is_an_object_that_the_other_account_changes(store: &Store)
     assert_eq!(log(&rows(store, ann)), [(key, 7, true)]);
     assert_eq!(
         living(store, bob),
-        [("block:ann@local".to_owned(), 1)].into()
+        [
+            ("profile:self".to_owned(), 1),
+            ("block:ann@local".to_owned(), 2)
+        ]
+        .into()
     );
 }
 
