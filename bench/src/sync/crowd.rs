@@ -200,6 +200,7 @@ impl FollowingClient {
     async fn pull(&mut self, of: &Clients) -> Result<SyncAnswer, Failure> {
         let body = serde_json::to_string(&SyncRequest {
             libraries: vec![LibraryRequest {
+                filter: None,
                 library: ACCOUNT_LIBRARY.to_owned(),
                 cursor: Some(self.cursor.clone()),
             }],

@@ -45,7 +45,9 @@ impl<'s> Device<'s> {
     /// Subscribes to sources with these names, which the next synchronization copies.
     pub(super) fn subscribe(&self, names: &[String]) -> Result<(), Failure> {
         let mut random = random;
-        let subscribed = self.replica.subscribe(&self.client, names, &mut random);
+        let subscribed = self
+            .replica
+            .subscribe(&self.client, names, None, &mut random);
         self.runtime.block_on(subscribed)?;
         Ok(())
     }

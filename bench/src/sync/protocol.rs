@@ -46,6 +46,7 @@ impl Client {
         let names = names.as_array().into_iter().flatten();
         let names = names.filter_map(|name| name["library"].as_str());
         let request = |library: &str| LibraryRequest {
+            filter: None,
             library: library.to_owned(),
             cursor: None,
         };
@@ -88,6 +89,8 @@ impl Client {
     /// Asks for the digest of the account's library, which must have so many objects, and returns the time that it took.
     pub(super) fn digest(&mut self, objects: usize) -> Result<Duration, Failure> {
         let body = serde_json::to_string(&DigestRequest {
+            filter: None,
+            cursor: None,
             library: ACCOUNT_LIBRARY.to_owned(),
         })?;
         let begun = Instant::now();

@@ -5,7 +5,7 @@ use super::{Base, LocalObject, ObjectKey, same_value::without_copy};
 
 /// An edit that was not stored, or a version that the server no longer has. The replica lists it until a person has resolved
 /// it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Conflict {
     /// The key of the object.
     pub key: ObjectKey,

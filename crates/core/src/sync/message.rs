@@ -34,7 +34,7 @@ pub struct LibraryRequest {
 }
 
 /// The answer to a pull.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SyncAnswer {
     /// The identity of the server's store.
@@ -61,7 +61,7 @@ named_enum! {
 }
 
 /// The news of a library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LibraryNews {
     /// The library.
@@ -86,7 +86,7 @@ pub struct LibraryNews {
 }
 
 /// An object of a library.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct SyncedObject {
     /// The key.
@@ -100,7 +100,7 @@ pub struct SyncedObject {
 }
 
 /// A deleted object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tombstone {
     /// The key.
@@ -146,7 +146,7 @@ pub struct PushChange {
 }
 
 /// The answer to a push.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PushAnswer {
     /// The identity of the server's store.
@@ -162,7 +162,7 @@ pub struct PushAnswer {
 }
 
 /// The result of a change.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "kebab-case")]
 pub enum ChangeResult {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 use super::SweepMode;
 
 /// The progress of a replica of a library. It is stored in one transaction with the objects that came.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LibraryProgress {
     /// The server's cursor. `None` begins a full sync.
     pub cursor: Option<String>,
@@ -25,7 +25,7 @@ impl LibraryProgress {
 }
 
 /// The server and account to which a replica belongs. The first answer sets it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Binding {
     /// The identity of the server's store.
     pub server: String,

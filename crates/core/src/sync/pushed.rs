@@ -6,16 +6,18 @@ use super::{
 /// Returns the outcome for the replica's object when the server answers the change that was sent.
 ///
 /// The object may have been edited since. It may also have another base, if the answer is a repeated one and a pull came
-/// between: then the pull has already said what the answer says.
+/// between: then the pull has already said what the answer says, unless the answer has a higher USN.
 pub fn pushed(local: Option<LocalObject>, sent: &SentChange, result: &ChangeResult) -> Outcome {
     let Some(mut local) = local else {
         return Outcome::default();
     };
-    if !local.is_dirty() && local.value.is_none() {
+    // The server has stored the change above the version that the replica knows: it had collected that tombstone.
+    let is_above = matches!(result, ChangeResult::Done { usn, .. } if *usn > local.base_usn());
+    if !local.is_dirty() && local.value.is_none() && !is_above {
         return Outcome::default();
     }
     let is_edited = local.generation != sent.generation;
-    if local.base_usn() != sent.base {
+    if local.base_usn() != sent.base && !is_above {
         return match is_edited {
             true => Outcome::without_conflict(Some(local)),
             false => answered_late(local, result),
@@ -27,7 +29,7 @@ pub fn pushed(local: Option<LocalObject>, sent: &SentChange, result: &ChangeResu
                 usn: *usn,
                 value: value.clone().or_else(|| sent.value.clone()),
             });
-            Outcome::without_conflict(match is_edited {
+            Outcome::without_conflict(match is_edited && local.is_dirty() {
                 true => without_empty(local),
                 false => local.reverted(),
             })

@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::{ObjectKey, Usn, same_value};
 
 /// An object of a replica, as the device stores it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct LocalObject {
     /// The key.
     pub key: ObjectKey,
@@ -20,7 +20,7 @@ pub struct LocalObject {
 }
 
 /// The server's version of an object.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Base {
     /// Its USN.
     pub usn: Usn,

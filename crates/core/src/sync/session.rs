@@ -18,7 +18,7 @@ pub struct SyncSession {
 }
 
 /// The caller's next step.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum SyncStep {
     /// Pull with this cursor.
     Pull {
@@ -34,7 +34,7 @@ pub enum SyncStep {
 }
 
 /// Why a synchronization was stopped.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, thiserror::Error)]
 pub enum SyncStop {
     /// The answer is of another server.
     #[error("this copy belongs to the server {expected}, but {found} answered")]

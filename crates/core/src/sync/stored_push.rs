@@ -8,7 +8,7 @@ use super::{
 };
 
 /// The identity under which a device pushes, and its place in the sequence of its pushes.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeviceIdentity {
     /// 32 hexadecimal digits.
     pub device: String,
@@ -22,7 +22,7 @@ pub struct DeviceIdentity {
 ///
 /// It is dropped without an answer, and the device takes a new identity, if the server refuses the device, and if the replica
 /// has begun a full sync since ([`Self::is_current`]).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StoredPush {
     /// The identity of the device for this push.
     pub identity: DeviceIdentity,
@@ -35,7 +35,7 @@ pub struct StoredPush {
 }
 
 /// A change of a stored push.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SentChange {
     /// The key.
     pub key: ObjectKey,

@@ -6,7 +6,7 @@ use driftline_core::sync::{ObjectKey, ObjectKind};
 use serde_json::Value;
 
 /// The edits of all devices and of the server's other clients.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Ledger {
     /// Tokens that must be somewhere.
     tokens: BTreeMap<String, ObjectKey>,
@@ -94,22 +94,24 @@ impl Ledger {
     }
 
     /// Checks that each edit is somewhere.
-    pub(crate) fn check(&self, presence: &Presence) {
+    ///
+    /// # Errors
+    /// The first edit that is nowhere.
+    pub(crate) fn check(&self, presence: &Presence) -> Result<(), String> {
         for (token, key) in &self.tokens {
-            assert!(presence.tokens.contains(token), "{token} of {key} was lost");
+            if !presence.tokens.contains(token) {
+                return Err(format!("{token} of {key} was lost"));
+            }
         }
         for (key, place) in &self.places {
             let present = presence.places.get(key).copied().unwrap_or(0);
-            assert!(
-                present >= *place,
-                "{key} went back from {place} to {present}"
-            );
+            if present < *place {
+                return Err(format!("{key} went back from {place} to {present}"));
+            }
         }
-        for key in &self.added {
-            assert!(
-                presence.members.contains(key),
-                "the addition of {key} was lost"
-            );
+        match self.added.difference(&presence.members).next() {
+            Some(key) => Err(format!("the addition of {key} was lost")),
+            None => Ok(()),
         }
     }
 }

@@ -1,6 +1,9 @@
 //! A device around the real machine: its store is a map, and each transaction is one assignment.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    hash::{Hash, Hasher},
+};
 
 use driftline_core::sync::{
     Binding, ChangeResult, Conflict, ConflictReason, DeviceIdentity, Intake, LibraryProgress,
@@ -13,11 +16,11 @@ use serde_json::Value;
 
 use crate::{
     ledger::{Ledger, Presence},
-    model_server::{Server, count_at_cursor, usn_of_cursor},
+    model_server::{Server, ServerStore, count_at_cursor, usn_of_cursor},
 };
 
 /// A device.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Replica {
     pub(crate) store: ReplicaStore,
     session: Option<SyncSession>,
@@ -25,25 +28,25 @@ pub(crate) struct Replica {
 }
 
 /// The state that survives a crash.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ReplicaStore {
     pub(crate) objects: BTreeMap<ObjectKey, LocalObject>,
     pub(crate) conflicts: Vec<ListedConflict>,
-    progress: LibraryProgress,
+    pub(crate) progress: LibraryProgress,
     binding: Option<Binding>,
-    identity: DeviceIdentity,
-    push: Option<StoredPush>,
+    pub(crate) identity: DeviceIdentity,
+    pub(crate) push: Option<StoredPush>,
     generation: u64,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct ListedConflict {
     pub(crate) conflict: Conflict,
     pub(crate) is_resolved: bool,
 }
 
 /// An answer that the device has, but has not taken.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Answer {
     Pull(SyncAnswer),
     Push(Result<PushAnswer, ()>),
@@ -94,6 +97,50 @@ impl Replica {
     pub(crate) fn crash(&mut self) {
         self.session = None;
         self.answer = None;
+    }
+
+    /// True if the answer to a push is on its way to the device.
+    pub(crate) fn awaits_push(&self) -> bool {
+        matches!(self.answer, Some(Answer::Push(_)))
+    }
+
+    /// True if the answer to a pull is on its way to the device.
+    pub(crate) fn awaits_pull(&self) -> bool {
+        matches!(self.answer, Some(Answer::Pull(_)))
+    }
+
+    /// True between the start and the end of a synchronization.
+    pub(crate) fn is_synchronizing(&self) -> bool {
+        self.session.is_some()
+    }
+
+    /// True if the next step builds a push and stores it.
+    pub(crate) fn stores_push_next(&self) -> bool {
+        let is_pushing = |session: &SyncSession| session.next() == SyncStep::Push;
+        self.answer.is_none()
+            && self.session.as_ref().is_some_and(is_pushing)
+            && self.store.push.is_none()
+    }
+
+    /// Ends a synchronization that has nothing left to do, or that a new one would continue in the same way.
+    pub(crate) fn end_needless_session(&mut self) {
+        let store = &self.store;
+        let is_needless = |session: &SyncSession| match session.next() {
+            SyncStep::Push => {
+                store.push.is_none() && !store.objects.values().any(LocalObject::is_dirty)
+            }
+            SyncStep::Done => true,
+            step => step == SyncSession::new(store.progress.clone(), store.binding.clone()).next(),
+        };
+        if self.answer.is_none() && self.session.as_ref().is_some_and(is_needless) {
+            self.session = None;
+        }
+    }
+
+    /// All that decides the device's further steps. A session also counts its answers, but ends long before its bounds.
+    fn state(&self) -> (&ReplicaStore, Option<SyncStep>, Option<&Answer>) {
+        let next = self.session.as_ref().map(SyncSession::next);
+        (&self.store, next, self.answer.as_ref())
     }
 
     /// One request, or one answer. Returns true at the end of a synchronization.
@@ -233,7 +280,47 @@ impl Replica {
     }
 }
 
+impl PartialEq for Replica {
+    fn eq(&self, other: &Self) -> bool {
+        self.state() == other.state()
+    }
+}
+
+impl Eq for Replica {}
+
+impl Hash for Replica {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        self.state().hash(hasher);
+    }
+}
+
 impl ReplicaStore {
+    /// True if the replica has everything up to this cursor.
+    pub(crate) fn is_at(&self, cursor: &str) -> bool {
+        let progress = &self.progress;
+        progress.cursor.as_deref() == Some(cursor)
+            && progress.is_complete()
+            && progress.ahead.is_none()
+    }
+
+    /// True if the living objects of the server are those that the replica believes it to have.
+    pub(crate) fn has_living_objects_of(&self, server: &ServerStore) -> bool {
+        let mine = self.objects.iter();
+        let mine: Vec<_> = mine
+            .filter_map(|(key, object)| Some((key, object.base_usn().get(), object.base_value()?)))
+            .collect();
+        let theirs = server.objects.iter();
+        let theirs: Vec<_> = theirs
+            .filter_map(|(key, (usn, value))| Some((key, *usn, value.as_ref()?)))
+            .collect();
+        let mut pairs = mine.iter().zip(&theirs);
+        mine.len() == theirs.len()
+            && pairs.all(|((key, usn, mine), (its_key, its_usn, theirs))| {
+                let is_same = same_value(key.kind(), Some(*mine), Some(*theirs));
+                key == its_key && usn == its_usn && is_same
+            })
+    }
+
     /// The value that the device shows.
     pub(crate) fn value(&self, key: &ObjectKey) -> Option<&Value> {
         self.objects.get(key)?.value.as_ref()
@@ -309,6 +396,10 @@ impl ReplicaStore {
             }
             if let Some(local) = local.filter(|_| is_reconciled) {
                 forgive(&local, &outcome, theirs.usn, ledger);
+                // It counts as the same addition, although whoever deletes it has not seen the one that was lost.
+                if theirs.usn >= server.first_usn() {
+                    ledger.forgive_addition(&theirs.key);
+                }
             }
             assert!(server.is_restored || !is_loss(&outcome), "{outcome:?}");
             self.apply(outcome);

@@ -4,12 +4,13 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt};
 
 use driftline_core::sync::{
     ACCOUNT_LIBRARY, Binding, ChangeResult, LibraryNews, LibraryState, ObjectKey, ObjectKind,
-    PushAnswer, PushChange, PushRequest, SyncAnswer, SyncedObject, Tombstone, Usn, same_value,
+    PushAnswer, PushChange, PushRequest, StoredPush, SyncAnswer, SyncedObject, Tombstone, Usn,
+    same_value,
 };
 use serde_json::{Value, json};
 
 /// A server and its store.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Server {
     pub(crate) store: ServerStore,
     /// The openings so far. It is random in a server; here it never repeats.
@@ -20,10 +21,23 @@ pub(crate) struct Server {
     pub(crate) is_restored: bool,
     /// Members that were deleted with their lists.
     pub(crate) deleted_members: Vec<ObjectKey>,
+    /// A rule that this server breaks, to show that its tests notice.
+    pub(crate) flaw: Option<Flaw>,
+}
+
+/// A rule of the specification that a server may break.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Flaw {
+    /// It stores changes of other versions than its own.
+    NoComparison,
+    /// It collects tombstones and leaves the horizon where it was.
+    NoHorizon,
+    /// It takes the cursors of other histories for its own.
+    NoOpenings,
 }
 
 /// The contents of a backup.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(crate) struct ServerStore {
     /// The USN and value of each object; `None` is a tombstone.
     pub(crate) objects: BTreeMap<ObjectKey, (u64, Option<Value>)>,
@@ -36,7 +50,7 @@ pub(crate) struct ServerStore {
     devices: BTreeMap<String, LastPush>,
 }
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 struct LastPush {
     sequence: u64,
     hash: String,
@@ -61,11 +75,34 @@ impl Server {
     /// Answers a pull with chunks of at most `max` entries.
     pub(crate) fn pull(&self, cursor: Option<&str>, max: usize) -> SyncAnswer {
         let Binding { server, account } = binding();
+        let cursor = cursor.map(Cursor::parse);
+        let is_other = cursor.is_some_and(|cursor| !self.store.has(cursor))
+            && self.flaw != Some(Flaw::NoOpenings);
+        let news = match is_other {
+            true => Some(news(LibraryState::Diverged)),
+            false => self.store.news(cursor, max),
+        };
         SyncAnswer {
             server,
             account,
-            news: self.store.news(cursor, max).into_iter().collect(),
+            news: news.into_iter().collect(),
         }
+    }
+
+    /// The first USN of the last opening.
+    pub(crate) fn first_usn(&self) -> Usn {
+        Usn::new(self.store.openings.last().map_or(0, |(_, first)| *first))
+    }
+
+    /// The cursor of a replica that has everything.
+    pub(crate) fn cursor(&self) -> String {
+        self.store.cursor(self.store.count).to_string()
+    }
+
+    /// True if this is the last push of its device that the server has stored.
+    pub(crate) fn has_push(&self, push: &StoredPush) -> bool {
+        let last = self.store.devices.get(&push.identity.device);
+        last.is_some_and(|last| last.sequence == push.identity.sequence.get())
     }
 
     /// Answers a push; `Err` is 409 `device`.
@@ -111,7 +148,7 @@ impl Server {
                 value: None,
             };
         }
-        if usn != change.base.get() {
+        if usn != change.base.get() && self.flaw != Some(Flaw::NoComparison) {
             let usn = Usn::new(usn);
             return ChangeResult::Conflict { key, usn, value };
         }
@@ -186,7 +223,9 @@ impl Server {
 
     /// Removes the tombstones up to a USN.
     pub(crate) fn collect(&mut self, up_to: u64) {
-        self.store.horizon = self.store.horizon.max(up_to);
+        if self.flaw != Some(Flaw::NoHorizon) {
+            self.store.horizon = self.store.horizon.max(up_to);
+        }
         let objects = &mut self.store.objects;
         objects.retain(|_, (usn, value)| value.is_some() || *usn > up_to);
     }
@@ -209,10 +248,9 @@ impl ServerStore {
         keys.filter(is_member).cloned().collect()
     }
 
-    fn news(&self, cursor: Option<&str>, max: usize) -> Option<LibraryNews> {
-        let cursor = cursor.map(Cursor::parse);
+    /// The news after a cursor of this store's history.
+    fn news(&self, cursor: Option<Cursor>, max: usize) -> Option<LibraryNews> {
         match cursor {
-            Some(cursor) if !self.has(cursor) => Some(news(LibraryState::Diverged)),
             // A full sync that has begun goes on to its end.
             Some(Cursor {
                 position: Some(position),

@@ -1,11 +1,12 @@
 //! A server, its devices, and what happens to them.
 
-use driftline_core::sync::{ConflictReason, ObjectKey, ObjectKind, same_value};
+use driftline_core::sync::{ObjectKey, ObjectKind};
 use rand::{RngExt, SeedableRng, seq::IndexedRandom};
 use rand_chacha::ChaCha8Rng;
 use serde_json::{Value, json};
 
 use crate::{
+    cluster,
     ledger::{Ledger, Presence, place},
     model_replica::{Faults, Replica, ReplicaStore, Surroundings},
     model_server::{REFUSED, Server, ServerStore},
@@ -255,7 +256,12 @@ impl World {
             }
             Disaster::ServerRestored => {
                 if let Some(store) = self.server_backup.clone() {
-                    self.forgive_additions(store.count);
+                    cluster::forgive_lost_additions(
+                        &self.server,
+                        &self.replicas,
+                        &mut self.ledger,
+                        store.count,
+                    );
                     self.server.restore(store);
                     self.disconnect();
                 }
@@ -284,19 +290,6 @@ impl World {
         self.ledger.lose(&before, &after);
     }
 
-    /// The server loses the additions after a USN. Some are on no device.
-    fn forgive_additions(&mut self, after: u64) {
-        for (key, (usn, _)) in &self.server.store.objects {
-            let has = |replica: &Replica| {
-                let object = replica.store.objects.get(key);
-                object.is_some_and(|object| object.base_usn().get() == *usn)
-            };
-            if *usn > after && !self.replicas.iter().any(has) {
-                self.ledger.forgive_addition(key);
-            }
-        }
-    }
-
     /// Connections do not outlive the server.
     fn disconnect(&mut self) {
         self.late.clear();
@@ -306,14 +299,7 @@ impl World {
     }
 
     fn presence(&self) -> Presence {
-        let mut presence = Presence::default();
-        for (key, (_, value)) in &self.server.store.objects {
-            presence.add(key, value.as_ref());
-        }
-        for replica in &self.replicas {
-            replica.store.add_to(&mut presence);
-        }
-        presence
+        cluster::presence(&self.server, &self.replicas)
     }
 
     /// The faults end, and each conflict is resolved: *mine* is pushed again.
@@ -329,82 +315,17 @@ impl World {
             for replica in 0..self.replicas.len() {
                 self.replicas[replica].crash();
                 self.synchronize(replica);
-                if self.resolve(replica) {
+                if cluster::resolve(&mut self.replicas[replica], &mut self.ledger) {
                     self.synchronize(replica);
                 }
             }
         }
-        self.check();
+        let result = cluster::check(&self.server, &self.replicas, &self.ledger);
+        assert_eq!(result, Ok(()));
     }
 
     fn synchronize(&mut self, replica: usize) {
         let is_done = (0..10_000).any(|_| self.step(replica));
         assert!(is_done, "the synchronization does not end");
-    }
-
-    fn resolve(&mut self, replica: usize) -> bool {
-        let store = &mut self.replicas[replica].store;
-        let open: Vec<_> = store
-            .conflicts
-            .iter_mut()
-            .filter(|listed| !listed.is_resolved)
-            .collect();
-        let open = open.into_iter().map(|listed| {
-            listed.is_resolved = true;
-            listed.conflict.clone()
-        });
-        let open: Vec<_> = open.collect();
-        let is_any = !open.is_empty();
-        for conflict in open {
-            let key = conflict.key;
-            let now = place(&key, store.value(&key));
-            let is_behind =
-                place(&key, conflict.value.as_ref()).is_some_and(|place| Some(place) < now);
-            let mine = conflict.value.as_ref();
-            if !is_behind && !same_value(key.kind(), store.value(&key), mine) {
-                store.edit(&key, mine, &mut self.ledger);
-            }
-        }
-        is_any
-    }
-
-    fn check(&self) {
-        let server = &self.server.store;
-        let living: Vec<_> = server
-            .objects
-            .iter()
-            .filter(|(_, (_, value))| value.is_some())
-            .collect();
-        let mut presence = Presence::default();
-        for (key, (_, value)) in &living {
-            presence.add(key, value.as_ref());
-        }
-        for replica in &self.replicas {
-            let store = &replica.store;
-            for (key, (usn, value)) in &living {
-                let object = store.objects.get(key);
-                let object = object.unwrap_or_else(|| panic!("{key} does not come"));
-                assert!(!object.is_dirty(), "{object:?}");
-                let is_same = same_value(key.kind(), object.value.as_ref(), value.as_ref());
-                assert!(
-                    is_same && object.base_usn().get() == *usn,
-                    "{value:?} {usn}, {object:?}"
-                );
-            }
-            for (key, object) in &store.objects {
-                let is_tombstone = !object.is_dirty() && object.value.is_none();
-                assert!(
-                    is_tombstone || server.value(key).is_some(),
-                    "the server has no {object:?}"
-                );
-            }
-            for listed in &store.conflicts {
-                let conflict = &listed.conflict;
-                presence.add(&conflict.key, conflict.value.as_ref());
-                let is_refused = conflict.reason == ConflictReason::Refused;
-                assert_eq!(is_refused, conflict.refusal.is_some());
-            }
-        }
-        self.ledger.check(&presence);
     }
 }

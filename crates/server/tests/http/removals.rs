@@ -229,6 +229,15 @@ async fn nothing_is_left_of_an_account_that_is_deleted() {
     // Of the app that it logged in with, which is nobody's.
     let apps = changed.remove("app").unwrap();
     assert_eq!((apps.0.len(), apps.1.len()), (0, 1), "{apps:?}");
+    // The follower's devices have to learn that the follow has ended.
+    let objects = changed.remove("library_object").unwrap();
+    let is_tombstone = |row: &String| row.contains("'follow:ann@local','follow',9,10,1");
+    assert!(
+        objects.0.is_empty() && objects.1.len() == 1 && objects.1.iter().all(is_tombstone),
+        "{objects:?}"
+    );
+    let libraries = changed.remove("library").unwrap();
+    assert_eq!((libraries.0.len(), libraries.1.len()), (1, 1));
     assert!(changed.is_empty(), "{changed:#?}");
     // What is another's is as it was, thread included.
     let page = bens.page("/api/v1/bookmarks").await;

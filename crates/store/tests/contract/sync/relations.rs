@@ -242,13 +242,17 @@ fn a_requested_follow_is_an_object_that_the_other_account_changes(store: &Store)
     follow(store, ann, bobs, FollowOptions::default());
     act(store, bob, anns, RelationMove::RejectFollow);
     assert_eq!(log(&rows(store, ann)), [(key, 5, true)]);
-    assert_eq!(rows(store, bob), []);
+    assert_eq!(log(&rows(store, bob)), [("profile:self", 1, false)]);
     follow(store, ann, bobs, FollowOptions::default());
     act(store, bob, anns, RelationMove::Block);
     assert_eq!(log(&rows(store, ann)), [(key, 7, true)]);
     assert_eq!(
         living(store, bob),
-        [("block:ann@local".to_owned(), 1)].into()
+        [
+            ("profile:self".to_owned(), 1),
+            ("block:ann@local".to_owned(), 2)
+        ]
+        .into()
     );
 }
 

@@ -1,0 +1,187 @@
+//! Edits without a network that are sent whole and once, and answers of which a replica stores all or nothing.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use driftline_replica::{ReplicaError, ReplicaStatus};
+use serde_json::{Value, json};
+use support::{ACCOUNT, Answer, Device, ONCE, SERVER, Server};
+
+const NOTE: &str = "note:https://a.example/1";
+const LIST: &str = "list:0000000000000000000000000000000a";
+const MEMBER: &str = "list-member:0000000000000000000000000000000a:ann@a.example";
+const MARKER: &str = "marker:home";
+
+fn object(key: &str, usn: u64, value: &Value) -> Value {
+    json!({"key": key, "usn": usn.to_string(), "value": value})
+}
+
+fn news(state: &str, cursor: &str, more: bool, objects: &[Value], gone: &[Value]) -> Value {
+    json!([{
+        "library": "account", "state": state, "cursor": cursor, "more": more,
+        "objects": objects, "gone": gone,
+    }])
+}
+
+/// The answer to a push after the cursor `c9`.
+fn stored(changes: &[(&str, u64)], after: &str) -> Answer {
+    let result =
+        |(key, usn): &(&str, u64)| json!({"key": key, "status": "done", "usn": usn.to_string()});
+    let results: Vec<Value> = changes.iter().map(result).collect();
+    let answer = json!({
+        "server": SERVER, "account": ACCOUNT, "before": "c9", "after": after, "results": results,
+    });
+    Answer::Json(200, answer)
+}
+
+/// A device with these objects, whose cursor is `c9`.
+async fn synced(server: &Server, objects: &[Value]) -> Device {
+    let device = Device::made(server).await;
+    server.then_news(news("full", "c9", false, objects, &[]));
+    server.then_news(json!([]));
+    device.sync(server).await.unwrap();
+    server.requests();
+    device
+}
+
+async fn status(device: &Device) -> ReplicaStatus {
+    let replica = device.open().await;
+    let status = replica.status().await.unwrap();
+    replica.close().await;
+    status
+}
+
+fn list(title: &str) -> Value {
+    json!({
+        "title": title, "replies_policy": "none", "exclusive": true, "predicate": null, "notify": false,
+    })
+}
+
+fn marker(place: u64) -> Value {
+    json!({"last_read": place.to_string()})
+}
+
+#[tokio::test]
+async fn a_chunk_and_its_cursor_are_stored_together_or_not_at_all() {
+    let server = Server::start();
+    let key = |number: u64| format!("note:https://a.example/{number}");
+    let text = json!({"text": "a"});
+    let objects: Vec<Value> = (1..=50).map(|n| object(&key(n), n, &text)).collect();
+    let device = synced(&server, &objects).await;
+    let before = (status(&device).await, device.objects().await);
+    let added = [object(&key(60), 81, &text)];
+    let gone = (1..=30).map(|n| json!({"key": key(n), "usn": (50 + n).to_string()}));
+    let gone: Vec<Value> = gone.collect();
+    let chunk = news("changes", "c81", false, &added, &gone);
+    // The brake ends the transaction after the objects were written.
+    server.then_news(chunk.clone());
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::ManyRemoved { .. }), "{error}");
+    assert_eq!((status(&device).await, device.objects().await), before);
+
+    server.then_news(chunk);
+    device.sync_with(&server, ONCE, true).await.unwrap();
+    let cursors = server.requests().into_iter().map(|pull| pull.cursor());
+    assert_eq!(cursors.collect::<Vec<_>>(), ["c9", "c9"]);
+    assert_eq!(device.objects().await.len(), 21);
+    assert_eq!(status(&device).await.cursor.as_deref(), Some("c81"));
+}
+
+#[tokio::test]
+async fn a_member_that_comes_before_its_list_is_stored() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    let member = [object(MEMBER, 2, &json!({"account": "7"}))];
+    server.then_news(news("full", "c5", true, &member, &[]));
+    server.then(Answer::Lost);
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    let keys = |objects: Vec<(String, Value)>| {
+        let mut keys: Vec<String> = objects.into_iter().map(|(key, _)| key).collect();
+        keys.sort_unstable();
+        keys
+    };
+    assert_eq!(keys(device.objects().await), [MEMBER]);
+
+    let its_list = [object(LIST, 1, &list("cats"))];
+    server.then_news(news("full", "c9", false, &its_list, &[]));
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    assert_eq!(keys(device.objects().await), [MEMBER, LIST]);
+}
+
+#[tokio::test]
+async fn a_marker_that_moves_often_is_sent_once() {
+    let server = Server::start();
+    let device = synced(&server, &[object(MARKER, 9, &marker(5))]).await;
+    for place in [10, 20, 30] {
+        assert!(device.edit(MARKER, Some(marker(place))).await);
+    }
+    server.then_news(json!([]));
+    server.then(stored(&[(MARKER, 10)], "c10"));
+    device.sync(&server).await.unwrap();
+    let [_, push] = server.requests().try_into().unwrap();
+    let expected = json!([{"key": MARKER, "base": "9", "value": marker(30)}]);
+    assert_eq!(push.json()["changes"], expected);
+    assert_eq!(status(&device).await.dirty, 0);
+}
+
+/// Each edit opens the replica and closes it again.
+#[tokio::test]
+async fn edits_without_a_network_are_sent_whole_after_a_restart() {
+    let server = Server::start();
+    let device = synced(&server, &[object(LIST, 9, &list("cats"))]).await;
+    device
+        .edit(NOTE, Some(json!({"text": "first\nsecond"})))
+        .await;
+    device.edit(LIST, Some(list("dogs"))).await;
+    server.then(Answer::Lost);
+    device.sync(&server).await.unwrap_err();
+    server.requests();
+
+    server.then_news(json!([]));
+    server.then(stored(&[(LIST, 10), (NOTE, 11)], "c11"));
+    device.sync(&server).await.unwrap();
+    let [_, push] = server.requests().try_into().unwrap();
+    let expected = json!([
+        {"key": LIST, "base": "9", "value": list("dogs")},
+        {"key": NOTE, "base": "0", "value": {"text": "first\nsecond"}},
+    ]);
+    assert_eq!(push.json()["changes"], expected);
+}
+
+#[tokio::test]
+async fn an_edit_is_clean_only_with_the_usn_that_the_server_returns() {
+    let server = Server::start();
+    let device = synced(&server, &[]).await;
+    device.edit(NOTE, Some(json!({"text": "a"}))).await;
+    device.edit(MARKER, Some(marker(5))).await;
+    server.then_news(json!([]));
+    server.then(stored(&[(NOTE, 10)], "c10"));
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Malformed { .. }), "{error}");
+    let kept = status(&device).await;
+    assert_eq!((kept.dirty, kept.cursor.as_deref()), (2, Some("c9")));
+    assert!(kept.is_push_pending);
+
+    server.then_news(json!([]));
+    server.then(stored(&[(NOTE, 17), (MARKER, 18)], "c18"));
+    device.sync(&server).await.unwrap();
+    assert_eq!(status(&device).await.dirty, 0);
+    let [_, first, _, again] = server.requests().try_into().unwrap();
+    assert_eq!(first.body, again.body);
+    device.edit(NOTE, None).await;
+    server.then_news(json!([]));
+    server.then(stored(&[(NOTE, 19)], "c19"));
+    // Other changes came before it, so a pull follows, and the cursor after the push is checked.
+    server.then_news(news(
+        "changes",
+        "c19",
+        false,
+        &[],
+        &[json!({"key": NOTE, "usn": "19"})],
+    ));
+    device.sync(&server).await.unwrap();
+    let push = server.requests().swap_remove(1).json();
+    assert_eq!(push["changes"][0]["base"], "17");
+}
