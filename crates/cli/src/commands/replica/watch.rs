@@ -19,8 +19,8 @@ use crate::{
 /// Syncs again and again, until it is ended by Ctrl-C or SIGTERM.
 ///
 /// It listens to the server, and syncs when something has changed there or here. If the server's stream of events cannot be
-/// read, it syncs every 30 s instead. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Between two
-/// rounds other commands may work with the replica. It never removes most of the replica: then it ends and says so.
+/// read, it syncs every 30 s instead. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Other
+/// commands may work with the replica meanwhile. It never removes most of the replica: then it ends and says so.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// The time between two rounds without a stream of events, and between two looks for changes of this device, 1s or more;
