@@ -113,27 +113,15 @@ pub(crate) fn without_digest(
     account: LocalAccountId,
     limit: usize,
 ) -> Result<Vec<KnownObject>, DbError> {
-    let mut found = tx.query(
+    tx.query(
         &format!(
             "select {OBJECT_COLUMNS} from library_object
-             where account_id = $1 and not removed and digest is null limit $2"
+             where account_id = $1 and not removed and (digest is null or digest_form <> $2)
+             limit $3"
         ),
-        &[&sql(account), &(limit as i64)],
+        &[&sql(account), &VALUE_FORM, &(limit as i64)],
         KnownObject::from_row,
-    )?;
-    let left = limit.saturating_sub(found.len());
-    if left > 0 {
-        found.extend(tx.query(
-            &format!(
-                "select {OBJECT_COLUMNS} from library_object
-                 where account_id = $1 and not removed and digest is not null
-                     and digest_form <> $2 limit $3"
-            ),
-            &[&sql(account), &VALUE_FORM, &(left as i64)],
-            KnownObject::from_row,
-        )?);
-    }
-    Ok(found)
+    )
 }
 
 /// An object's digest.
