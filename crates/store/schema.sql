@@ -876,13 +876,16 @@ create table library_object (
     first_usn {i64} not null,
     usn {i64} not null,
     removed {bool} not null,
-    -- `core::sync::object_digest`; null after each change, until somebody asks for the library's digest.
+    -- `core::sync::object_digest`; null after each change, until somebody asks for the library's digest. 0 if the object has
+    -- no value.
     digest {i64},
+    -- The form of the value (`core::sync::VALUE_FORM`) that the digest is of.
+    digest_form {i64},
     primary key (account_id, id)
 ) {clustered};
 create unique index library_object_usn on library_object (account_id, usn);
 create index library_object_removed on library_object (account_id, usn) where removed;
-create index library_object_digest on library_object (account_id, digest) where not removed;
+create index library_object_digest on library_object (account_id, digest, digest_form) where not removed;
 create unique index library_object_key on library_object (account_id, key);
 
 -- Posts that somebody bookmarked or favourited (`mark`).
@@ -972,6 +975,7 @@ create table filter_keyword (
     whole_word {bool} not null,
     primary key (account_id, id)
 ) {clustered};
+create index filter_keyword_filter on filter_keyword (account_id, filter_id);
 
 create table filter_post (
     account_id {i64} not null,

@@ -157,6 +157,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::sync::{ObjectValue, VALUE_FORM};
 
     #[test]
     fn a_digest_is_of_the_objects_in_any_order() {
@@ -243,6 +244,43 @@ mod tests {
         );
         // SHA-256 of `post:a`, NUL, `113`, NUL, NUL, `public`, NUL.
         assert_eq!(first.text(), "0e3f0faff1996a10");
+    }
+
+    /// A store keeps digests of values as its program wrote them.
+    #[test]
+    fn another_form_of_values_has_another_number() {
+        let id = "00000000000000000000000000000001";
+        let filter = json!({
+            "title": "cats", "contexts": ["home"], "action": "warn", "expires_at": null,
+            "keywords": [{"keyword": "cat", "whole_word": true}], "posts": [],
+        });
+        let profile = json!({
+            "display_name": "Ann", "note": "", "fields": [{"name": "a", "value": "b"}],
+            "locked": false, "bot": false, "discoverable": true,
+        });
+        let objects = [
+            ("bookmark:https://a.example/1".to_owned(), json!({})),
+            ("favourite:https://a.example/1".to_owned(), json!({})),
+            (format!("list:{id}"), json!({"title": "cats"})),
+            (format!("list-member:{id}:ann@local"), json!({})),
+            ("marker:home".to_owned(), json!({"last_read": "12"})),
+            (format!("filter:{id}"), filter),
+            ("note:https://a.example/1".to_owned(), json!({"text": "a"})),
+            (format!("draft:{id}"), json!({"text": "a"})),
+            ("profile:self".to_owned(), profile),
+            ("follow:ann@local".to_owned(), json!({})),
+            ("block:ann@local".to_owned(), json!({})),
+            ("mute:ann@local".to_owned(), json!({})),
+            ("account-note:ann@local".to_owned(), json!({"text": "a"})),
+        ];
+        let mut digest = LibraryDigest::default();
+        for (key, value) in objects {
+            let key = ObjectKey::parse(key).expect("a key");
+            let value = ObjectValue::read(&key, value).expect("a value").json();
+            digest.add(object_digest(&key, Usn::new(1), &value));
+        }
+        let expected = (1, "7d12de543d61a881");
+        assert_eq!((VALUE_FORM, &*digest.text()), expected, "raise VALUE_FORM");
     }
 
     #[test]

@@ -47,5 +47,5 @@ pub use usn::Usn;
 pub use value::{
     AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
     MAX_ACCOUNT_NOTE_CHARS, MAX_NOTE_CHARS, MarkerValue, MemberValue, MuteValue, NoteValue,
-    ObjectValue, PostValue, ValueError,
+    ObjectValue, PostValue, VALUE_FORM, ValueError,
 };

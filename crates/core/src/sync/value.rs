@@ -8,6 +8,8 @@ use crate::{
 };
 
 /// The value of an object of a kind that this version knows. In JSON it is the `value` alone: the key names the kind.
+///
+/// Stores keep digests of the JSON: a change of what [`ObjectValue::json`] writes for a stored object raises [`VALUE_FORM`].
 #[derive(Clone, Debug, PartialEq)]
 pub enum ObjectValue {
     /// A bookmark or favourite.
@@ -247,6 +249,7 @@ impl ObjectValue {
                 return Err(ValueError::AccountNoteLength(key.clone()));
             }
             Self::Filter(filter) => filter.check(),
+            Self::Mute(mute) => check_end(mute.expires_at),
             Self::Draft(draft) => draft.check(),
             Self::Profile(profile) => profile.check(),
             _ => Ok(()),
@@ -321,12 +324,16 @@ impl FilterValue {
         for rule in self.rules() {
             rule.check().map_err(|error| error.to_string())?;
         }
-        match self.expires_at {
-            Some(end) if !(0..MAX_TIME_MS).contains(&end) => {
-                Err("expires_at must be a time in Unix ms below 2^47".to_owned())
-            }
-            _ => Ok(()),
+        check_end(self.expires_at)
+    }
+}
+
+fn check_end(expires_at: Option<i64>) -> Result<(), String> {
+    match expires_at {
+        Some(end) if !(0..MAX_TIME_MS).contains(&end) => {
+            Err("expires_at must be a time in Unix ms below 2^47".to_owned())
         }
+        _ => Ok(()),
     }
 }
 
@@ -335,6 +342,8 @@ fn is_text(text: &str, max_chars: usize) -> bool {
     (1..=max_chars).contains(&length) && !text.contains('\0')
 }
 
+/// The number of the form that the JSON of values has. Digests of values in another form are computed again.
+pub const VALUE_FORM: i64 = 1;
 /// The largest length of a note, in Unicode scalar values.
 pub const MAX_NOTE_CHARS: usize = 10_000;
 /// The end of the times that every program can show.
@@ -397,6 +406,7 @@ mod tests {
             "discoverable": true,
         });
         let field = json!({"name": "a", "value": "b"});
+        let mute = json!({});
         let (filter_key, draft_key) = (format!("filter:{:032x}", 1), format!("draft:{:032x}", 1));
         for (key, json, member, good, bad) in [
             (&*filter_key, &filter, "title", json!("dogs"), json!(" ")),
@@ -429,6 +439,14 @@ mod tests {
                 json!(1_i64 << 47),
             ),
             (&*filter_key, &filter, "expires_at", json!(0), json!(-1)),
+            (
+                "mute:ann@local",
+                &mute,
+                "expires_at",
+                json!((1_i64 << 47) - 1),
+                json!(1_i64 << 47),
+            ),
+            ("mute:ann@local", &mute, "expires_at", json!(0), json!(-1)),
             (
                 &*filter_key,
                 &filter,

@@ -378,10 +378,10 @@ pub(super) async fn delete(
         .write(root, move |tx| account_removal::begin(tx, id))
         .await?;
     host.callers.forget(id);
-    leave_libraries(store, id).await?;
     let sources = remove_sources(host, id).await?;
     let mut contents = AccountContents::default();
     loop {
+        leave_libraries(store, id).await?;
         let removed = store.write(root, move |tx| account_removal::remove_some(tx, id));
         let removed = removed.await?;
         contents.relations += removed.contents.relations;
@@ -403,7 +403,11 @@ async fn leave_libraries(store: &Store, id: LocalAccountId) -> Result<(), StoreE
         for owner in &owners {
             let owner = *owner;
             let forget = move |tx: &mut Tx<'_>| account_removal::forget(tx, owner, id);
-            store.write(local_account::root(owner), forget).await?;
+            match store.write(local_account::root(owner), forget).await {
+                // It was removed meanwhile.
+                Ok(()) | Err(StoreError::NoAccount) => {}
+                Err(error) => return Err(error),
+            }
         }
         if owners.is_empty() {
             return Ok(());

@@ -15,7 +15,7 @@ use driftline_server::{
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx,
     social::{
-        mute,
+        account_note, mute,
         relation::{self, FollowOptions},
     },
 };
@@ -400,6 +400,11 @@ fn mute_copy(tx: &mut Tx<'_>, account: LocalAccountId, copy: AccountId) -> Resul
     Ok(())
 }
 
+fn note_copy(tx: &mut Tx<'_>, account: LocalAccountId, copy: AccountId) -> Result<(), StoreError> {
+    account_note::set(tx, account, copy, "earlier", START_MS)?.unwrap();
+    Ok(())
+}
+
 /// Performs an earlier action of a person towards the copy of Ann's account.
 async fn act_earlier(world: &World, person: &Person, action: Earlier) {
     let (account, copy) = (person.id, AccountId::new(copy_id("ann")));
@@ -497,6 +502,28 @@ async fn a_new_relation_to_an_account_replaces_an_earlier_one_to_its_copy() {
     act_earlier(&world, &bob, mute_copy).await;
     bob.post(&path("mute")).await;
     assert_eq!(bob.page("/api/v1/mutes").await.len(), 1);
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_note_on_an_account_replaces_and_removes_one_on_its_copy() {
+    let world = own_world().await;
+    let ann = ann(&world).await;
+    let bob = Person::new(&world, "bob").await;
+    let [own, copy] = add_copy(&world, &ann).await;
+    let path = format!("/api/v1/accounts/{own}/note");
+    for text in ["", "new"] {
+        act_earlier(&world, &bob, note_copy).await;
+        for relationship in relationships(&bob, [&own, &copy]).await {
+            assert_eq!(relationship["note"], json!("earlier"));
+        }
+        let set = bob.post_json(&path, &json!({ "comment": text })).await;
+        assert_eq!(set["note"], json!(text));
+        let (account, id) = (bob.id, AccountId::new(copy_id("ann")));
+        let read = move |tx: &mut Tx<'_>| account_note::to(tx, account, &[id]);
+        let left = world.store.read(read).await.unwrap();
+        assert!(left.is_empty(), "{text:?}");
+    }
     world.close().await;
 }
 

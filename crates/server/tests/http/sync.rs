@@ -9,6 +9,7 @@ use driftline_core::{
     sync::LibraryDigest,
 };
 use driftline_sim::Status;
+use driftline_store::{StoreError, Tx, social::local_account};
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
@@ -211,6 +212,44 @@ async fn a_push_is_compared_and_a_cloned_device_is_refused() {
     let unknown = json!("1.2");
     let diverged = news(&ann, "account", Some(&unknown)).await;
     assert_eq!(diverged["state"], "diverged", "no cursor of this server");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_push_changes_filters_with_a_bounded_number_of_posts() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    for title in ["cats", "dogs"] {
+        let filter = json!({"title": title, "context": ["home"]});
+        ann.post_json("/api/v2/filters", &filter).await;
+    }
+    let owner = i64::try_from(ann.id).unwrap();
+    let fill = move |tx: &mut Tx<'_>| {
+        for number in 1..=2_001_i64 {
+            tx.execute_later(
+                "insert into filter_post (account_id, id, filter_id, instance_id, post_id)
+                 select $1, $2, min(id), 1, $2 from filter where account_id = $1",
+                &[&owner, &number],
+            )?;
+        }
+        Ok::<_, StoreError>(())
+    };
+    let root = local_account::root(ann.id);
+    world.store.write(root, fill).await.unwrap();
+    let all = news(&ann, "account", None).await;
+    let [second, first] = keys(&all["objects"])[..] else {
+        panic!("{all}");
+    };
+    let changes = [
+        change(first, 1, &Value::Null),
+        change(second, 2, &Value::Null),
+    ];
+    let (status, answer) = ann
+        .send(Method::POST, PUSH, &push_of(1, "", &changes))
+        .await;
+    assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE, "{answer}");
+    let pushed = ann.post_json(PUSH, &push_of(1, "", &changes[..1])).await;
+    assert_eq!(pushed["results"][0]["status"], json!("done"));
     world.close().await;
 }
 

@@ -6,7 +6,7 @@
 //! the same transaction locks the local clock. In a distributed store, the first USN of an opening
 //! locks the clock in another transaction.
 
-use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind};
+use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind, VALUE_FORM};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{COLUMNS, IS_OWNERS, Library, LibraryOwner, PendingOpening};
@@ -87,7 +87,7 @@ pub(crate) fn has_any(
     Ok(found.is_some())
 }
 
-/// The digest of the living objects whose digests are stored.
+/// The digest of the living objects whose digests are stored, without those that have no value.
 pub(crate) fn stored_digests(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -96,8 +96,9 @@ pub(crate) fn stored_digests(
     tx.query_one(
         "select count(*) as objects, coalesce(cast(sum(digest >> 32) as {i64}), 0) as upper,
              coalesce(cast(sum(digest & 4294967295) as {i64}), 0) as lower
-         from library_object where account_id = $1 and not removed and digest is not null",
-        &[&sql(account)],
+         from library_object
+         where account_id = $1 and not removed and digest <> $2 and digest_form = $3",
+        &[&sql(account), &NO_VALUE_DIGEST, &VALUE_FORM],
         |row| {
             let objects = row.i64("objects")?.cast_unsigned();
             let (upper, lower) = (row.i64("upper")?, row.i64("lower")?);
@@ -106,7 +107,7 @@ pub(crate) fn stored_digests(
     )
 }
 
-/// Living objects whose digests are not stored.
+/// Living objects whose digests are not stored, or are those of values in another form.
 pub(crate) fn without_digest(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -115,10 +116,39 @@ pub(crate) fn without_digest(
     tx.query(
         &format!(
             "select {OBJECT_COLUMNS} from library_object
-             where account_id = $1 and not removed and digest is null limit $2"
+             where account_id = $1 and not removed and (digest is null or digest_form <> $2)
+             limit $3"
         ),
-        &[&sql(account), &(limit as i64)],
+        &[&sql(account), &VALUE_FORM, &(limit as i64)],
         KnownObject::from_row,
+    )
+}
+
+/// An object's digest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ObjectDigest {
+    pub(crate) id: i64,
+    /// The USN of the object that the digest is of.
+    pub(crate) usn: i64,
+    pub(crate) digest: i64,
+}
+
+/// Stores digests of objects, except for objects that have changed since. Returns the number of those that were stored.
+pub(crate) fn store_digests(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    digests: &[ObjectDigest],
+) -> Result<u64, DbError> {
+    tx.execute_many(
+        "update library_object set digest = r.digest, digest_form = $2
+         from {rows as r(id, usn, digest)}
+         where account_id = $1 and library_object.id = r.id and library_object.usn = r.usn",
+        &[&sql(account), &VALUE_FORM],
+        &[
+            Column::i64(digests.iter().map(|of| of.id)),
+            Column::i64(digests.iter().map(|of| of.usn)),
+            Column::i64(digests.iter().map(|of| of.digest)),
+        ],
     )
 }
 
@@ -189,17 +219,11 @@ impl AccountLibrary {
     }
 
     /// Gives the next USNs to removed objects, in their order. There must be one at least.
-    /// Old tombstones are collected now and then.
     pub(crate) fn remove(&mut self, tx: &mut Tx<'_>, ids: &[i64]) -> Result<(), DbError> {
-        let before = self.library.update_count / COLLECT_EVERY;
-        self.write(tx, ids, true)?;
-        if self.library.update_count / COLLECT_EVERY > before {
-            self.collect(tx)?;
-        }
-        Ok(())
+        self.write(tx, ids, true)
     }
 
-    /// Deletes all but the newest tombstones. The horizon moves in the same transaction, so a client
+    /// Deletes the oldest tombstones, but none of the newest. The horizon moves in the same transaction, so a client
     /// that may lack one of them starts again.
     fn collect(&mut self, tx: &mut Tx<'_>) -> Result<(), DbError> {
         let last = tx.query_opt(
@@ -209,6 +233,13 @@ impl AccountLibrary {
             |row| row.i64("usn"),
         )?;
         let Some(last) = last else { return Ok(()) };
+        let last_at_once = tx.query_opt(
+            "select usn from library_object where account_id = $1 and removed
+             order by usn limit 1 offset $2",
+            &[&self.account, &(COLLECTED_AT_ONCE - 1)],
+            |row| row.i64("usn"),
+        )?;
+        let last = last_at_once.map_or(last, |usn| usn.min(last));
         tx.execute_later(
             "delete from library_object where account_id = $1 and removed and usn <= $2",
             &[&self.account, &last],
@@ -227,18 +258,27 @@ impl AccountLibrary {
     }
 
     /// Takes the next USNs, in their order, and stores them. Only the first call may record the
-    /// opening, because the clock may be locked later.
+    /// opening, because the clock may be locked later. Old tombstones are collected now and then.
     fn take_usns(&mut self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<i64>, DbError> {
+        let collections = self.library.update_count / COLLECT_EVERY;
         let opening = self.library.opening(tx)?;
         self.library.last_opening = Some(opening);
         let usns = (0..count).map(|_| self.library.next_usn()).collect();
         self.library.save(tx)?;
         self.library.opening_id = opening;
+        if self.library.update_count / COLLECT_EVERY > collections {
+            self.collect(tx)?;
+        }
         Ok(usns)
     }
 }
 
-/// The number of tombstones that a collection leaves.
+/// The digest of a living object without a value, which no replica gets.
+pub(crate) const NO_VALUE_DIGEST: i64 = 0;
+
+/// The number of tombstones that collections leave.
 const MAX_TOMBSTONES: i64 = 10_000;
+/// The largest number of tombstones that a collection deletes.
+const COLLECTED_AT_ONCE: i64 = 5_000;
 /// The number of USNs from one collection to the next.
 const COLLECT_EVERY: i64 = 1_000;

@@ -36,7 +36,7 @@ pub enum AccountNoteRefused {
 /// Sets the note on an account. The same text changes nothing, and an empty one removes the note.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Db`] if the
+/// [`StoreError::NoAccount`] if the account does not exist (any more), or the other one of a new note; [`StoreError::Db`] if the
 /// database fails.
 pub fn set(
     tx: &mut Tx<'_>,
@@ -64,6 +64,7 @@ pub fn set(
             return Ok(Err(AccountNoteRefused::Many));
         }
         None => {
+            local_account::require_other(tx, other)?;
             let key = object_keys::for_account(tx, ObjectKind::AccountNote, other)?;
             let mut library = AccountLibrary::load(tx, account)?;
             library.add(tx, ObjectKind::AccountNote, &[key], now_ms)?

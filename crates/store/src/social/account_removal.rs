@@ -1,8 +1,8 @@
 //! Removes accounts with all their data, in chunks of keys.
 //!
 //! [`begin`] disables an account, so that it can neither log in nor be found. [`forget`] then removes it
-//! from the libraries of others, and [`remove_some`] is called until nothing is left. An interrupted removal
-//! continues with [`begin`]. The name and
+//! from the libraries of others, and [`remove_some`] a part of its data. Both are called until nothing is left, since a mute or
+//! note that was begun before may be stored meanwhile. An interrupted removal continues with [`begin`]. The name and
 //! the mail address are free once all data are gone. Must be written below
 //! [`root`](super::local_account::root).
 
@@ -121,9 +121,9 @@ pub fn forget(
     Ok(())
 }
 
-/// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left.
-/// Rows of others that name it are removed with its own. No relation changes meanwhile, because
-/// that needs both accounts.
+/// Removes at most [`CHUNK`] rows of each table, and the account itself once nothing else is left, and [`owners_naming`]
+/// returns nobody. The rows that others have of their relations to it are removed with its own. No relation changes meanwhile,
+/// because that needs both accounts.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
@@ -134,16 +134,15 @@ pub fn remove_some(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<Removed, 
     let relations = remove_pairs(tx, key, "relation", (&related, &related))?;
     notification::forget(tx, account, &related)?;
     let muted = others(tx, key, ("mute", "account_id", "other_id"))?;
-    let muted_by = others(tx, key, ("mute", "other_id", "account_id"))?;
-    let mutes = remove_pairs(tx, key, "mute", (&muted, &muted_by))?;
+    let mutes = remove_pairs(tx, key, "mute", (&muted, &[]))?;
     let objects = library_removal::count(tx, account)?;
     let is_kept_empty = library_removal::remove_some(tx, account, CHUNK)?;
     let objects = objects - library_removal::count(tx, account)?;
     let is_done = related.is_empty()
         && muted.is_empty()
-        && muted_by.is_empty()
         && is_kept_empty
-        && notification::remove_some(tx, account, CHUNK)?;
+        && notification::remove_some(tx, account, CHUNK)?
+        && owners_naming(tx, account, 1)?.is_empty();
     if is_done {
         log_ins::end_all(tx, account)?;
         home_source::remove_all(tx, account)?;

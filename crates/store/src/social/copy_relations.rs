@@ -6,6 +6,7 @@ use driftline_core::social::{Relation, RelationMove, RelationRefused};
 use driftline_db::Tx;
 
 use super::{
+    account_note::{self, AccountNoteRefused},
     list_member, mute, notification,
     relation::{self, ChangeRefused, FollowOptions, RelationRow},
 };
@@ -139,6 +140,26 @@ impl RelationContext {
             mute::remove(tx, account, copy)?;
         }
         Ok(Ok(()))
+    }
+
+    /// Sets the note on the account. A note on its copy ends.
+    ///
+    /// # Errors
+    /// The same as those of [`account_note::set`].
+    pub fn note(
+        self,
+        tx: &mut Tx<'_>,
+        text: &str,
+    ) -> Result<Result<(), AccountNoteRefused>, StoreError> {
+        let (account, now_ms) = (self.account, self.now_ms);
+        if self.other.copy_id.is_some() {
+            relation::prepare_several(tx)?;
+        }
+        let set = account_note::set(tx, account, self.other.canonical_id, text, now_ms)?;
+        if let (Ok(()), Some(copy)) = (set, self.other.copy_id) {
+            account_note::remove(tx, account, copy)?;
+        }
+        Ok(set)
     }
 
     /// Changes the relation to one of the account's IDs.

@@ -409,5 +409,32 @@ pub fn by_id(
     account: LocalAccountId,
     id: LocalId,
 ) -> Result<Option<Filter>, StoreError> {
-    Ok(filter_rows::load(tx, account, Some(id))?.pop())
+    Ok(filter_rows::load(tx, account, Some(&[sql(id)]))?.pop())
+}
+
+/// The filters with these IDs, in the order of their creation.
+pub(crate) fn by_ids(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    ids: &[i64],
+) -> Result<Vec<Filter>, StoreError> {
+    filter_rows::load(tx, account, Some(ids))
+}
+
+/// The number of posts in the filters with these keys.
+pub(crate) fn count_posts(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    keys: &[&ObjectKey],
+) -> Result<usize, StoreError> {
+    let posts = tx.query_one(
+        "select count(*) as posts from filter_post where account_id = $1 and filter_id in
+             (select id from library_object where account_id = $1 and key {in $2} and not removed)",
+        &[
+            &sql(account),
+            &Column::text(keys.iter().map(|key| key.as_str())),
+        ],
+        |row| row.i64("posts"),
+    )?;
+    Ok(usize::try_from(posts).unwrap_or(usize::MAX))
 }

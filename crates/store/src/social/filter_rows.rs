@@ -1,7 +1,7 @@
 //! Filters and their parts as rows.
 
 use driftline_core::social::{FilterContext, FilterKeyword, FilterSettings};
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, Row, ToValue, Tx};
 
 use super::parsed;
 use crate::{
@@ -47,41 +47,57 @@ pub(super) fn contexts_text(contexts: &[FilterContext]) -> String {
     names.join(" ")
 }
 
-/// The filters of an account, or one of them, in the order of their creation.
+/// The filters of an account, or those with these IDs, in the order of their creation.
 pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    only: Option<LocalId>,
+    only: Option<&[i64]>,
 ) -> Result<Vec<Filter>, StoreError> {
-    let only = only.map(sql);
+    let account = sql(account);
+    let ids = Column::i64(only.unwrap_or_default().iter().copied());
+    let params: [&dyn ToValue; 2] = [&account, &ids];
+    let params = match only {
+        Some(_) => &params[..],
+        None => &params[..1],
+    };
+    let is_one = |column: &str| match only {
+        Some(_) => format!("account_id = $1 and {column} {{in $2}}"),
+        None => "account_id = $1".to_owned(),
+    };
     let filters = tx.query_later(
-        "select id, title, contexts, action, expires_at_ms from filter
-         where account_id = $1 and id = coalesce($2, id) order by id",
-        &[&sql(account), &only],
+        &format!(
+            "select id, title, contexts, action, expires_at_ms from filter where {} order by id",
+            is_one("id")
+        ),
+        params,
         |row| Ok(from_row(row)),
     )?;
     let keywords = tx.query_later(
-        "select filter_id, id, keyword, whole_word from filter_keyword
-         where account_id = $1 and filter_id = coalesce($2, filter_id) order by id",
-        &[&sql(account), &only],
+        &format!(
+            "select filter_id, id, keyword, whole_word from filter_keyword where {} order by id",
+            is_one("filter_id")
+        ),
+        params,
         |row| Ok((from_sql(row.i64("filter_id")?)?, keyword_from_row(row)?)),
     )?;
     let posts = tx.query_later(
-        "select filter_id, id, instance_id, post_id from filter_post
-         where account_id = $1 and filter_id = coalesce($2, filter_id) order by id",
-        &[&sql(account), &only],
+        &format!(
+            "select filter_id, id, instance_id, post_id from filter_post where {} order by id",
+            is_one("filter_id")
+        ),
+        params,
         |row| Ok((from_sql(row.i64("filter_id")?)?, post_from_row(row)?)),
     )?;
     let filters = tx.rows(filters)?;
     let mut filters: Vec<Filter> = filters.into_iter().collect::<Result<_, _>>()?;
-    let of = |filters: &mut [Filter], id: LocalId| filters.iter().position(|of| of.id == id);
+    let of = |filters: &[Filter], id: LocalId| filters.binary_search_by_key(&id, |of| of.id).ok();
     for (filter, keyword) in tx.rows(keywords)? {
-        if let Some(at) = of(&mut filters, filter) {
+        if let Some(at) = of(&filters, filter) {
             filters[at].keywords.push(keyword);
         }
     }
     for (filter, post) in tx.rows(posts)? {
-        if let Some(at) = of(&mut filters, filter) {
+        if let Some(at) = of(&filters, filter) {
             filters[at].posts.push(post);
         }
     }

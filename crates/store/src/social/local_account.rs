@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::{parsed, passphrase_columns, profile};
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, LocalId, from_sql, sql},
+    id_types::{AccountId, LocalAccountId, LocalId, from_sql, local_account_id, sql},
     library, local_ids,
     text::without_nul,
 };
@@ -271,6 +271,14 @@ pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), St
     match by_id(tx, account)? {
         Some(_) => Ok(()),
         None => Err(StoreError::NoAccount),
+    }
+}
+
+/// Fails if another account is one of this server that does not exist (any more).
+pub(super) fn require_other(tx: &mut Tx<'_>, other: AccountId) -> Result<(), StoreError> {
+    match local_account_id(other) {
+        Some(other) => require(tx, other),
+        None => Ok(()),
     }
 }
 

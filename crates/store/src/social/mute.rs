@@ -29,7 +29,7 @@ pub struct Mute {
 /// Mutes an account, or changes the mute. Returns `false` if both are the same account.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if the muting account does not exist (any more).
+/// [`StoreError::NoAccount`] if the muting account does not exist (any more), or the other one of a new mute.
 pub fn set(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -46,6 +46,9 @@ pub fn set(
     if known.is_some_and(|known| (known.notifications, known.until_ms) == (notifications, until_ms))
     {
         return Ok(true);
+    }
+    if known.is_none() {
+        local_account::require_other(tx, other)?;
     }
     let mut library = AccountLibrary::load(tx, account)?;
     let id = match known {

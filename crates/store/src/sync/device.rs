@@ -20,7 +20,8 @@ pub enum Replay {
 }
 
 /// Compares a push with the last one of its device. `previous` and `hash` are the hashes of the
-/// bodies of the push before it and of the push itself. Must be read below the account's root.
+/// bodies of the push before it and of the push itself. Only [`Replay::Answer`] is final without the
+/// account's root.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.

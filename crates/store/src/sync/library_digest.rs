@@ -1,5 +1,5 @@
 use driftline_core::sync::{LibraryDigest, Usn, object_digest};
-use driftline_db::{Column, Tx};
+use driftline_db::Tx;
 
 use super::{
     cursor::{Cursor, current_cursor},
@@ -7,12 +7,24 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, sql},
-    library::object::{self, KnownObject},
+    id_types::LocalAccountId,
+    library::object::{self, KnownObject, NO_VALUE_DIGEST, ObjectDigest},
 };
 
-/// The digest of an account's library, with the cursor of a replica that has all of it. `None` if
-/// too many digests of objects are not stored: [`store_digests`] stores some.
+/// The digest of a library, or digests of objects that must be stored before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DigestReading {
+    /// The digest, with the cursor of a replica that has all of the library.
+    Whole(Cursor, LibraryDigest),
+    /// Too many digests of objects are not stored. These are some of them, for [`store_digests`].
+    Missing(ObjectDigests),
+}
+
+/// Digests of objects of one library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectDigests(Vec<ObjectDigest>);
+
+/// Reads the digest of an account's library.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
@@ -20,56 +32,59 @@ use crate::{
 pub fn library_digest(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-) -> Result<Option<(Cursor, LibraryDigest)>, StoreError> {
+) -> Result<DigestReading, StoreError> {
     let cursor = current_cursor(tx, account)?;
-    let missing = object::without_digest(tx, account, COMPUTED_AT_ONCE + 1)?;
-    if missing.len() > COMPUTED_AT_ONCE {
-        return Ok(None);
+    let mut missing = object::without_digest(tx, account, COMPUTED_AT_ONCE + 1)?;
+    let is_too_many = missing.len() > COMPUTED_AT_ONCE;
+    missing.truncate(COMPUTED_AT_ONCE);
+    let digests = digests(tx, account, &missing)?;
+    if is_too_many {
+        return Ok(DigestReading::Missing(ObjectDigests(digests)));
     }
     let mut digest = object::stored_digests(tx, account)?;
-    for (_, one) in digests(tx, account, &missing)? {
-        digest.add(one.cast_unsigned());
+    for one in digests.iter().filter(|of| of.digest != NO_VALUE_DIGEST) {
+        digest.add(one.digest.cast_unsigned());
     }
-    Ok(Some((cursor, digest)))
+    Ok(DigestReading::Whole(cursor, digest))
 }
 
-/// Stores digests of objects that have none. Must be written below the account's root.
+/// Stores digests of objects, except for objects that have changed since they were read. Returns the number of those that were
+/// stored. Must be written below the account's root.
 ///
 /// # Errors
-/// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database
-/// fails.
-pub fn store_digests(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
-    let missing = object::without_digest(tx, account, COMPUTED_AT_ONCE)?;
-    let digests = digests(tx, account, &missing)?;
-    let (ids, digests): (Vec<i64>, Vec<i64>) = digests.into_iter().unzip();
-    Ok(tx.execute_many_later(
-        "update library_object set digest = r.digest from {rows as r(id, digest)}
-         where account_id = $1 and library_object.id = r.id",
-        &[&sql(account)],
-        &[Column::i64(ids), Column::i64(digests)],
-    )?)
+/// [`StoreError::Db`] if the database fails.
+pub fn store_digests(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    digests: &ObjectDigests,
+) -> Result<u64, StoreError> {
+    Ok(object::store_digests(tx, account, &digests.0)?)
 }
 
-/// The digests of living objects, by their IDs. An object without a value, which no replica gets,
-/// has none.
+/// The digests of living objects.
 fn digests(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
-) -> Result<Vec<(i64, i64)>, StoreError> {
+) -> Result<Vec<ObjectDigest>, StoreError> {
     let mut digests = Vec::with_capacity(objects.len());
     for batch in objects.chunks(VALUES_AT_ONCE) {
-        let values = values::load(tx, account, batch, None)?;
-        digests.extend(batch.iter().filter_map(|object| {
-            let value = values.get(&object.key)?.json();
-            let digest = object_digest(&object.key, Usn::new(object.usn.cast_unsigned()), &value);
-            Some((object.id, digest.cast_signed()))
+        let values = values::load_without_posts(tx, account, batch)?;
+        digests.extend(batch.iter().map(|object| {
+            let usn = Usn::new(object.usn.cast_unsigned());
+            let value = values.get(&object.key);
+            let digest = value.map(|value| object_digest(&object.key, usn, &value.json()));
+            ObjectDigest {
+                id: object.id,
+                usn: object.usn,
+                digest: digest.map_or(NO_VALUE_DIGEST, u64::cast_signed),
+            }
         }));
     }
     Ok(digests)
 }
 
-/// The number of digests that one request computes.
+/// The number of digests that one read computes.
 const COMPUTED_AT_ONCE: usize = 2_000;
 /// The number of objects whose values are read together.
 const VALUES_AT_ONCE: usize = 500;

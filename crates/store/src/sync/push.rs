@@ -27,36 +27,42 @@ pub struct Resolved {
     pub accounts: HashMap<String, AccountId>,
     /// Filters with more new posts than a push may add, which are refused.
     pub filters_over_limit: HashSet<ObjectKey>,
-    /// The accounts of follows, blocks, mutes and notes on accounts, by the `acct`s in the keys.
-    pub related: HashMap<String, RelatedAccount>,
+    /// The accounts of follows, blocks, mutes and notes on accounts.
+    pub related: HashMap<ObjectKey, RelatedAccount>,
 }
 
 impl Resolved {
     /// The root of a push of an account: that of the accounts of this server which it locks with the lowest ID.
     pub fn root(&self, account: LocalAccountId) -> Root {
-        let lowest = self.local_accounts().min();
+        let lowest = self.locked_accounts().min();
         local_account::root(lowest.map_or(account, |other| other.min(account)))
     }
 
-    /// The accounts of this server to which relations change.
-    pub(super) fn local_accounts(&self) -> impl Iterator<Item = LocalAccountId> {
-        let others = self.related.values();
-        others.filter_map(|other| local_account_id(other.canonical_id))
+    /// The accounts of this server to which follows and blocks change.
+    pub(super) fn locked_accounts(&self) -> impl Iterator<Item = LocalAccountId> {
+        let related = self.related.iter();
+        let changed = related.filter(|(key, _)| key.kind().is_some_and(changes_other));
+        changed.filter_map(|(_, other)| local_account_id(other.canonical_id))
     }
 
-    /// Locks the account of a push, and the accounts of this server to which its relations change, in the order of their
-    /// IDs.
+    /// Locks the account of a push, and the accounts of this server to which its follows and blocks change, in the order of
+    /// their IDs.
     ///
     /// # Errors
     /// [`StoreError::Db`] if the database fails, or one of them does not exist any more.
     pub fn lock(&self, tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
-        let accounts: BTreeSet<LocalAccountId> = self.local_accounts().chain([account]).collect();
+        let accounts: BTreeSet<LocalAccountId> = self.locked_accounts().chain([account]).collect();
         // The root is locked already.
         for account in accounts.into_iter().skip(1) {
             tx.lock_later(local_account::root(account))?;
         }
         Ok(())
     }
+}
+
+/// True if a change of an object of this kind may change the relations of the other account.
+pub(super) fn changes_other(kind: ObjectKind) -> bool {
+    matches!(kind, ObjectKind::Follow | ObjectKind::Block)
 }
 
 /// The result of a push.

@@ -1,12 +1,15 @@
 //! Stores the changes of devices to follows, blocks, mutes and notes on accounts, as programs of people do.
 
 use driftline_core::{
-    social::RelationMove,
+    social::{RelationMove, RelationRefused},
     sync::{FollowValue, MuteValue, ObjectKey, ObjectKind},
 };
 use driftline_db::Tx;
 
-use super::{apply::Applied, push::Resolved};
+use super::{
+    apply::Applied,
+    push::{Resolved, changes_other},
+};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, local_account_id},
@@ -15,7 +18,7 @@ use crate::{
         account_note,
         copy_relations::{RelatedAccount, RelationContext},
         mute, object_keys,
-        relation::{self, FollowOptions},
+        relation::{self, ChangeRefused, FollowOptions},
         relation_object,
     },
 };
@@ -45,7 +48,11 @@ pub(super) fn follow(
         notify: Some(value.notify),
     };
     let followed = relation_context(context, other).follow(tx, options)?;
-    Ok(followed.map(drop).map_err(|refused| refused.to_string()))
+    Ok(followed.map(drop).map_err(|refused| match refused {
+        // Words of its own would say that the account blocks this one.
+        ChangeRefused::Relation(RelationRefused::BlockedBy) => UNKNOWN.to_owned(),
+        other => other.to_string(),
+    }))
 }
 
 /// Blocks the account of a key.
@@ -139,10 +146,9 @@ fn target(
     key: &ObjectKey,
     living: Option<&KnownObject>,
 ) -> Result<Result<RelatedAccount, String>, StoreError> {
-    let unknown = || "this server has no such account for you".to_owned();
     let resolved = context.resolved;
-    let (Some(kind), named) = (key.kind(), resolved.related.get(key.name()).copied()) else {
-        return Ok(Err(unknown()));
+    let (Some(kind), named) = (key.kind(), resolved.related.get(key).copied()) else {
+        return Ok(Err(UNKNOWN.to_owned()));
     };
     let found = match living {
         // Its name here may be another one by now.
@@ -155,8 +161,10 @@ fn target(
         }),
         None => named,
     };
-    let Some(other) = found.filter(|other| is_locked(resolved, other.canonical_id)) else {
-        return Ok(Err(unknown()));
+    let may_change =
+        |other: &RelatedAccount| !changes_other(kind) || is_locked(resolved, other.canonical_id);
+    let Some(other) = found.filter(may_change) else {
+        return Ok(Err(UNKNOWN.to_owned()));
     };
     if living.is_none() {
         let own = object_keys::for_account(tx, kind, other.canonical_id)?;
@@ -174,7 +182,7 @@ fn target(
 /// True if the push has locked the account, if it is one of this server.
 fn is_locked(resolved: &Resolved, account: AccountId) -> bool {
     local_account_id(account)
-        .is_none_or(|account| resolved.local_accounts().any(|id| id == account))
+        .is_none_or(|account| resolved.locked_accounts().any(|id| id == account))
 }
 
 /// The account of a stored object.
@@ -221,3 +229,6 @@ fn is_stored(
         }
     })
 }
+
+/// The reason for all accounts that the device may not name.
+const UNKNOWN: &str = "this server has no such account for you";

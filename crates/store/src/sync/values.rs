@@ -58,6 +58,39 @@ pub(super) fn load(
     objects: &[KnownObject],
     copies: Option<CopyWriter<'_>>,
 ) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
+    load_with(
+        tx,
+        account,
+        objects,
+        copies.map_or(Posts::Ids, Posts::Copies),
+    )
+}
+
+/// [`load`] without what digests leave out: the IDs of bookmarks' and favourites' posts, and the names of filters' posts.
+pub(super) fn load_without_posts(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    objects: &[KnownObject],
+) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
+    load_with(tx, account, objects, Posts::Omitted)
+}
+
+/// The posts in values.
+#[derive(Clone, Copy)]
+enum Posts<'a> {
+    Omitted,
+    /// Their IDs, and the names of filters' posts.
+    Ids,
+    /// These, and the copies of bookmarks' posts.
+    Copies(CopyWriter<'a>),
+}
+
+fn load_with(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    objects: &[KnownObject],
+    posts: Posts<'_>,
+) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
     let mut kinds: HashMap<ObjectKind, HashMap<i64, &ObjectKey>> = HashMap::new();
     for object in objects.iter().filter(|object| !object.is_removed) {
         if let Some(kind) = table_kind(&object.key) {
@@ -67,7 +100,7 @@ pub(super) fn load(
     }
     let mut values = HashMap::with_capacity(objects.len());
     for (kind, keys) in kinds {
-        for (id, value) in load_kind(tx, account, kind, &keys, copies)? {
+        for (id, value) in load_kind(tx, account, kind, &keys, posts)? {
             if let Some(key) = keys.get(&id) {
                 values.insert((*key).clone(), value);
             }
@@ -91,13 +124,13 @@ fn load_kind(
     account: LocalAccountId,
     kind: ObjectKind,
     keys: &HashMap<i64, &ObjectKey>,
-    copies: Option<CopyWriter<'_>>,
+    posts: Posts<'_>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let ids: Vec<i64> = keys.keys().copied().collect();
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
             let marks = marked_post::by_ids(tx, account, &ids)?;
-            mark_values(tx, account, &marks, keys, copies)?
+            mark_values(tx, account, &marks, keys, posts)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -129,9 +162,8 @@ fn load_kind(
             values.collect()
         }
         ObjectKind::Filter => {
-            let mut filters = filter::all(tx, account)?;
-            filters.retain(|filter| keys.contains_key(&sql(filter.id)));
-            filter_values(tx, account, filters)?
+            let filters = filter::by_ids(tx, account, &ids)?;
+            filter_values(tx, account, filters, posts)?
         }
         ObjectKind::Follow | ObjectKind::Block => {
             let rows = relation::by_objects(tx, account, &ids)?.into_iter();
@@ -196,20 +228,23 @@ fn mark_values(
     account: LocalAccountId,
     marks: &[MarkedPost],
     keys: &HashMap<i64, &ObjectKey>,
-    copies: Option<CopyWriter<'_>>,
+    posts: Posts<'_>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
-    let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
-    let seen = timeline::by_post_ids(tx, &posts, Viewer::Account(account))?;
+    let marked: Vec<PostKey> = match posts {
+        Posts::Omitted => Vec::new(),
+        Posts::Ids | Posts::Copies(_) => marks.iter().map(|mark| mark.key).collect(),
+    };
+    let seen = timeline::by_post_ids(tx, &marked, Viewer::Account(account))?;
     let is_bookmark = |mark: &MarkedPost| {
         let key = keys.get(&sql(mark.id));
         key.is_some_and(|key| key.kind() == Some(ObjectKind::Bookmark))
     };
     let shown = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
     let mut statuses = HashMap::new();
-    if let Some(write) = copies {
-        let posts: Vec<TimelinePost> = marks.iter().filter_map(shown).cloned().collect();
-        if !posts.is_empty() {
-            statuses = write(tx, &posts)?;
+    if let Posts::Copies(write) = posts {
+        let bookmarked: Vec<TimelinePost> = marks.iter().filter_map(shown).cloned().collect();
+        if !bookmarked.is_empty() {
+            statuses = write(tx, &bookmarked)?;
         }
     }
     let values = marks.iter().map(|mark| {
@@ -255,12 +290,16 @@ fn filter_values(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     filters: Vec<Filter>,
+    posts: Posts<'_>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
-    let posts: Vec<PostKey> = filters
-        .iter()
-        .flat_map(|filter| filter.posts.iter().map(|post| post.key))
-        .collect();
-    let names = object_keys::post_names(tx, account, &posts)?;
+    let filtered: Vec<PostKey> = match posts {
+        Posts::Omitted => Vec::new(),
+        Posts::Ids | Posts::Copies(_) => filters
+            .iter()
+            .flat_map(|filter| filter.posts.iter().map(|post| post.key))
+            .collect(),
+    };
+    let names = object_keys::post_names(tx, account, &filtered)?;
     let values = filters.into_iter().map(|filter| {
         let keywords = filter.keywords.into_iter().map(|keyword| KeywordValue {
             keyword: keyword.rule.keyword,

@@ -375,21 +375,44 @@ async fn note(
     Params(new): Params<NewNote>,
 ) -> JsonResult<Value> {
     let (requested_id, now_ms) = (AccountId::new(id), caller.now_ms());
-    entity(&caller, requested_id).await?;
-    let other = AccountIds::find(&caller, requested_id).await?;
     let text = new.comment.unwrap_or_default();
     // As in Mastodon, spaces alone are no note.
-    let text = match text.trim().is_empty() {
-        true => String::new(),
-        false => text,
-    };
+    if text.trim().is_empty() {
+        return remove_note(&caller, requested_id).await;
+    }
+    entity(&caller, requested_id).await?;
+    let other = AccountIds::find(&caller, requested_id).await?;
     let write = caller.write(move |tx, account| {
-        match account_note::set(tx, account, other.canonical_id, &text, now_ms)? {
+        let context = RelationContext {
+            account,
+            other: other.related(),
+            now_ms,
+        };
+        match context.note(tx, &text)? {
             Ok(()) => own_relationship(tx, account, other, now_ms).map(Ok),
             Err(refused) => Ok(Err(refused)),
         }
     });
     write.await?.map(Json).map_err(ApiError::invalid)
+}
+
+/// Removes the notes on an account and on its copy. The account may be gone.
+async fn remove_note<S>(caller: &LoggedIn<S>, requested_id: AccountId) -> JsonResult<Value> {
+    let now_ms = caller.now_ms();
+    let other = AccountIds::find(caller, requested_id).await?;
+    let write = caller.write(move |tx, account| {
+        let mut had_note = false;
+        for id in other.all() {
+            had_note |= account_note::remove(tx, account, id)?;
+        }
+        let relationship = own_relationship(tx, account, other, now_ms)?;
+        Ok((had_note, relationship))
+    });
+    let (had_note, relationship) = write.await?;
+    if !had_note {
+        entity(caller, requested_id).await?;
+    }
+    Ok(Json(relationship))
 }
 
 /// Whom the account blocks.

@@ -4,7 +4,7 @@ use axum::{Json, extract::rejection::JsonRejection};
 use driftline_core::sync::{DigestAnswer, DigestRequest};
 use driftline_store::{
     change_feed, nonce,
-    sync::{library_digest, store_digests},
+    sync::{DigestReading, library_digest, store_digests},
 };
 
 use super::{
@@ -46,22 +46,26 @@ pub(super) async fn digest(
 async fn of_account(caller: &LoggedIn<needs::Read>) -> JsonResult<DigestAnswer> {
     // Each turn stores digests of objects that have none.
     for _ in 0..MAX_TURNS {
-        let answer = caller.read(|tx, account| {
-            let (server, name) = names(tx, account)?;
-            let found = library_digest(tx, account)?;
-            Ok(found.map(|(cursor, digest)| DigestAnswer {
-                server,
-                account: name,
-                cursor: cursor.to_string(),
-                count: digest.count(),
-                digest: digest.text(),
-                more: false,
-            }))
-        });
-        if let Some(answer) = answer.await? {
-            return Ok(Json(answer));
+        let read =
+            caller.read(|tx, account| Ok((names(tx, account)?, library_digest(tx, account)?)));
+        let ((server, account), reading) = read.await?;
+        let missing = match reading {
+            DigestReading::Whole(cursor, digest) => {
+                return Ok(Json(DigestAnswer {
+                    server,
+                    account,
+                    cursor: cursor.to_string(),
+                    count: digest.count(),
+                    digest: digest.text(),
+                    more: false,
+                }));
+            }
+            DigestReading::Missing(missing) => missing,
+        };
+        let stored = caller.write(move |tx, account| store_digests(tx, account, &missing));
+        if stored.await? == 0 {
+            break;
         }
-        caller.write(store_digests).await?;
     }
     Err(ApiError::NotReady(
         "The digest is being computed; ask again",
@@ -115,4 +119,5 @@ async fn of_source(
 
 /// The time after which an answer is a part of the digest.
 const TIME: Duration = Duration::from_millis(500);
-const MAX_TURNS: usize = 2_000;
+/// The largest number of turns in which a request stores digests.
+const MAX_TURNS: usize = 25;

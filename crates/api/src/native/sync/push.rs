@@ -4,11 +4,11 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
-use driftline_core::sync::{ObjectKey, PushAnswer, PushRequest, Usn};
+use driftline_core::sync::{ObjectKey, ObjectKind, PushAnswer, PushRequest, Usn};
 use driftline_store::{
-    StoreError, Tx,
+    LocalAccountId, StoreError, Tx, Viewer,
     sync::{
-        Cursor, CursorError, Start,
+        Cursor, CursorError, Resolved, Start, count_filter_posts,
         device::{self, Replay},
         push as store_changes, start,
     },
@@ -19,7 +19,7 @@ use super::{bookmark_copy, names, resolved::resolve};
 use crate::{
     auth::{LoggedIn, needs},
     mastodon::view::View,
-    transport::{ApiError, ApiResult, Problem},
+    transport::{Address, ApiError, ApiResult, Problem},
 };
 
 /// Stores the changes of a device. The same push again returns the same answer.
@@ -53,10 +53,19 @@ pub(super) async fn push(
     let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
     // A cursor that this server never gave is of another history.
     let cursor: Option<Cursor> = cursor.map_err(|_: CursorError| ApiError::Conflict("device"))?;
-    let changes = request.changes.clone();
+    let (known, known_hash) = (request.clone(), hash.clone());
     // Before the write, which others wait for.
-    let resolved = caller.read(move |tx, _| resolve(tx, &changes, viewer, &address));
-    let resolved = resolved.await?;
+    let prepared =
+        caller.read(move |tx, account| prepare(tx, account, &known, &known_hash, viewer, &address));
+    let resolved = match prepared.await? {
+        Prepared::Stored(answer) => return answer_of(&caller, answer).await,
+        Prepared::TooLarge => {
+            return Err(ApiError::TooLarge(
+                "A push changes filters with at most 2000 posts, or one filter",
+            ));
+        }
+        Prepared::New(resolved) => resolved,
+    };
     let root = resolved.root(account);
     let answer = caller.app.store.write(root, move |tx: &mut Tx<'_>| {
         resolved.lock(tx, account)?;
@@ -93,7 +102,52 @@ pub(super) async fn push(
         Ok::<_, StoreError>(Some(answer))
     });
     let answer = answer.await?.ok_or(ApiError::Conflict("device"))?;
-    let answer = with_copies(&caller, answer).await?;
+    answer_of(&caller, answer).await
+}
+
+/// A push before its write.
+enum Prepared {
+    /// It is the device's last push again, with its answer.
+    Stored(String),
+    /// The filters that it changes have too many posts for one answer.
+    TooLarge,
+    New(Resolved),
+}
+
+/// Finds what a push names. A push that is stored already locks nobody.
+fn prepare(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    request: &PushRequest,
+    hash: &str,
+    viewer: Viewer,
+    address: &Address,
+) -> Result<Prepared, StoreError> {
+    let PushRequest {
+        device,
+        sequence,
+        previous,
+        changes,
+        ..
+    } = request;
+    // A push that seems refused may follow one that is being stored.
+    if let Replay::Answer(answer) = device::replay(tx, account, device, *sequence, previous, hash)?
+    {
+        return Ok(Prepared::Stored(answer));
+    }
+    let keys = changes.iter().map(|change| &change.key);
+    let filters: Vec<&ObjectKey> = keys
+        .filter(|key| key.kind() == Some(ObjectKind::Filter))
+        .collect();
+    if filters.len() > 1 && count_filter_posts(tx, account, &filters)? > MAX_FILTER_POSTS {
+        return Ok(Prepared::TooLarge);
+    }
+    resolve(tx, changes, viewer, address).map(Prepared::New)
+}
+
+/// The answer that the store keeps, with the posts of its bookmarks.
+async fn answer_of(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult<Response> {
+    let answer = with_copies(caller, stored).await?;
     Ok(([(CONTENT_TYPE, "application/json")], answer).into_response())
 }
 
@@ -144,3 +198,5 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 const MAX_CHANGES: usize = 100;
+/// The largest number of posts in the filters of a push with several, since conflicts show them.
+const MAX_FILTER_POSTS: usize = 2_000;

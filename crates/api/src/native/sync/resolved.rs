@@ -25,7 +25,7 @@ pub(super) fn resolve(
     let mut new_filter_posts = 0;
     for change in changes {
         match change.key.kind() {
-            // A relation to an account of this server ends only while both are locked.
+            // Also of deletions: a follow or block of an account of this server ends only while both are locked.
             Some(
                 ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
             ) => {
@@ -34,7 +34,7 @@ pub(super) fn resolve(
                     continue;
                 };
                 if let Some(other) = related(tx, id, viewer, address)? {
-                    resolved.related.insert(acct.to_owned(), other);
+                    resolved.related.insert(change.key.clone(), other);
                 }
             }
             _ if change.value.is_none() => {}

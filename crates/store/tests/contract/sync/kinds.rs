@@ -27,6 +27,7 @@ on_both!(
     an_account_has_a_bounded_number_of_drafts,
     a_filter_of_a_device_keeps_the_ids_of_its_parts,
     each_change_of_a_filter_takes_one_usn_by_whomever,
+    a_push_reads_the_filters_that_it_changes_alone,
     the_own_profile_is_one_object_from_its_first_change_on,
 );
 
@@ -229,6 +230,44 @@ fn each_change_of_a_filter_takes_one_usn_by_whomever(store: &Store) {
     assert_eq!(done(&deleted), [3]);
     assert_eq!(read(store, move |tx| filter::all(tx, ann)), []);
     assert_eq!(only_filter(store, bob).settings.title, "pets");
+}
+
+fn a_push_reads_the_filters_that_it_changes_alone(store: &Store) {
+    let [ann, bob] = ["ann", "bob"].map(|name| account(store, name));
+    let (resolved, _) = resolved(store);
+    let set = |base, keyword: &str| {
+        let value = filter_value(&[keyword], &[&post_name(1)]);
+        push_resolved(
+            store,
+            ann,
+            vec![change(FILTER, base, value)],
+            resolved.clone(),
+        )
+    };
+    assert_eq!(done(&set(0, "cat")), [1]);
+    let owner = i64::try_from(ann).expect("an ID");
+    write(store, local_account::root(ann), move |tx| {
+        // No program can read it.
+        tx.execute(
+            "insert into filter (account_id, id, title, contexts, action, expires_at_ms)
+             values ($1, 1, 'other', 'home', 'sink', null)",
+            &[&owner],
+        )?;
+        tx.execute(
+            "insert into filter_post (account_id, id, filter_id, instance_id, post_id)
+             values ($1, 1, 1, 1, 1)",
+            &[&owner],
+        )?;
+        Ok(())
+    });
+    assert_eq!(done(&set(1, "dog")), [2]);
+    let counts = [ann, bob].map(|account| {
+        read(store, move |tx| {
+            let key = ObjectKey::parse(FILTER).expect("a key");
+            sync::count_filter_posts(tx, account, &[&key])
+        })
+    });
+    assert_eq!(counts, [1, 0]);
 }
 
 fn the_own_profile_is_one_object_from_its_first_change_on(store: &Store) {

@@ -2,11 +2,12 @@
 
 use driftline_core::{
     social::{Relation, RelationMove},
-    sync::{ChangeResult, PushChange},
+    sync::{ChangeResult, ObjectKey, PushChange},
 };
 use driftline_store::{
     AccountId, LocalAccountId, Store, account_id,
     social::{
+        account_removal,
         copy_relations::RelatedAccount,
         local_account, mute,
         notification::{self, NotificationFilter},
@@ -17,7 +18,7 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{
-    change, done, living, push_resolved,
+    change, done, living, push, push_resolved,
     relations::{author, follow, log},
     rows, update_count,
 };
@@ -32,16 +33,19 @@ on_both!(
     a_refused_relation_leaves_nothing,
     a_follow_and_a_mute_replace_those_of_a_copy,
     a_push_locks_accounts_in_one_order,
+    mutes_and_notes_lock_no_other_account,
+    objects_about_an_account_that_is_gone_can_be_deleted,
 );
 
 /// The accounts with these `acct`s.
 fn resolved(accounts: &[(&str, AccountId)]) -> Resolved {
-    let related = accounts.iter().map(|(acct, id)| {
+    let kinds = ["follow", "block", "mute", "account-note"];
+    let related = accounts.iter().flat_map(|(acct, id)| {
         let other = RelatedAccount {
             canonical_id: *id,
             copy_id: None,
         };
-        ((*acct).to_owned(), other)
+        kinds.map(|kind| (key(&format!("{kind}:{acct}")), other))
     });
     Resolved {
         accounts: accounts
@@ -51,6 +55,10 @@ fn resolved(accounts: &[(&str, AccountId)]) -> Resolved {
         related: related.collect(),
         ..Resolved::default()
     }
+}
+
+fn key(text: &str) -> ObjectKey {
+    ObjectKey::parse(text).expect("a key")
 }
 
 fn outgoing(store: &Store, account: LocalAccountId, other: AccountId) -> Relation {
@@ -164,7 +172,7 @@ fn a_refused_relation_leaves_nothing(store: &Store) {
         ("bob@local", bobs),
         ("ann@sim.example", author),
     ]);
-    // The other one blocks it, and does not say so.
+    // The other one blocks it, which no words say.
     write(store, relation::root(bob, account_id(ann)), move |tx| {
         relation::change(tx, bob, account_id(ann), RelationMove::Block, START_MS)
     })
@@ -179,10 +187,7 @@ fn a_refused_relation_leaves_nothing(store: &Store) {
         (change("block:ann@local", 0, json!({})), "your own account"),
         (change("mute:ann@local", 0, json!({})), "your own account"),
         (change("mute:BOB@local", 0, json!({})), "mute:bob@local"),
-        (
-            change("follow:bob@local", 0, json!({})),
-            "cannot be followed",
-        ),
+        (change("follow:bob@local", 0, json!({})), "no such account"),
         (
             change(
                 "account-note:bob@local",
@@ -221,7 +226,9 @@ fn a_follow_and_a_mute_replace_those_of_a_copy(store: &Store) {
         copy_id: Some(copy),
     };
     let resolved = Resolved {
-        related: [("bob@local".to_owned(), other)].into(),
+        related: ["follow", "mute", "block"]
+            .map(|kind| (key(&format!("{kind}:bob@local")), other))
+            .into(),
         ..Resolved::default()
     };
     let changes = vec![
@@ -256,4 +263,50 @@ fn a_push_locks_accounts_in_one_order(store: &Store) {
         assert_eq!(done(&push_resolved(store, pushing, follow, resolved)), [1]);
         assert_eq!(outgoing(store, pushing, id), Relation::Following);
     }
+}
+
+fn mutes_and_notes_lock_no_other_account(store: &Store) {
+    // The other one would be the root.
+    let [bob, ann] = ["bob", "ann"].map(|name| account(store, name));
+    let other = RelatedAccount {
+        canonical_id: account_id(bob),
+        copy_id: None,
+    };
+    let mut resolved = Resolved {
+        related: ["mute:bob@local", "account-note:bob@local"]
+            .map(|text| (key(text), other))
+            .into(),
+        ..Resolved::default()
+    };
+    assert_eq!(resolved.root(ann), local_account::root(ann));
+    let changes = vec![
+        change("mute:bob@local", 0, json!({})),
+        change("account-note:bob@local", 0, json!({"text": "a"})),
+    ];
+    let pushed = push_resolved(store, ann, changes, resolved.clone());
+    assert_eq!(done(&pushed), [1, 2]);
+    resolved.related.insert(key("block:bob@local"), other);
+    assert_eq!(resolved.root(ann), local_account::root(bob));
+}
+
+fn objects_about_an_account_that_is_gone_can_be_deleted(store: &Store) {
+    let [ann, bob] = ["ann", "bob"].map(|name| account(store, name));
+    let changes = vec![
+        change("mute:bob@local", 0, json!({})),
+        change("account-note:bob@local", 0, json!({"text": "a"})),
+    ];
+    let resolved = resolved(&[("bob@local", account_id(bob))]);
+    assert_eq!(done(&push_resolved(store, ann, changes, resolved)), [1, 2]);
+    write(store, local_account::root(bob), move |tx| {
+        account_removal::begin(tx, bob)
+    });
+    // No name stands for it any more.
+    let changes = vec![
+        change("account-note:bob@local", 2, json!({"text": "b"})),
+        change("mute:bob@local", 1, Value::Null),
+    ];
+    assert_eq!(done(&push(store, ann, changes)), [3, 4]);
+    let changes = vec![change("account-note:bob@local", 3, Value::Null)];
+    assert_eq!(done(&push(store, ann, changes)), [5]);
+    assert!(living(store, ann).is_empty());
 }

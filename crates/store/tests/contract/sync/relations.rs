@@ -26,6 +26,7 @@ on_both!(
     a_note_on_an_account_is_set_once_and_bounded,
     a_requested_follow_is_an_object_that_the_other_account_changes,
     the_libraries_of_others_forget_an_account_that_is_removed,
+    a_removal_ends_once_nobody_names_the_account,
 );
 
 /// An author whom the source shows.
@@ -306,4 +307,47 @@ fn the_libraries_of_others_forget_an_account_that_is_removed(store: &Store) {
     });
     assert_eq!(left, [0, 0, 0]);
     assert_eq!(update_count(store, ann), 7);
+}
+
+/// A mute or note that is stored after the others have forgotten the account ends with a USN, too.
+fn a_removal_ends_once_nobody_names_the_account(store: &Store) {
+    let [ann, bob, cat] = ["ann", "bob", "cat"].map(|name| account(store, name));
+    let bobs = account_id(bob);
+    set_mute(store, ann, bobs, None, START_MS);
+    assert_eq!(set_note(store, ann, bobs, "text"), Ok(()));
+    write(store, local_account::root(bob), move |tx| {
+        account_removal::begin(tx, bob)
+    });
+    let is_removed = || {
+        let removed = write(store, local_account::root(bob), move |tx| {
+            account_removal::remove_some(tx, bob)
+        });
+        removed.is_done
+    };
+    for _ in 0..3 {
+        assert!(!is_removed());
+    }
+    assert_eq!(update_count(store, ann), 2);
+    let owners = read(store, move |tx| account_removal::owners_naming(tx, bob, 10));
+    assert_eq!(owners, [ann]);
+    write(store, local_account::root(ann), move |tx| {
+        account_removal::forget(tx, ann, bob)
+    });
+    let expected = [
+        ("mute:bob@local", 3, true),
+        ("account-note:bob@local", 4, true),
+    ];
+    assert_eq!(log(&rows(store, ann)), expected);
+    // Nobody begins to name it any more.
+    let muted = store.write_blocking(local_account::root(cat), move |tx| {
+        mute::set(tx, cat, bobs, true, None, START_MS).map(drop)
+    });
+    let noted = store.write_blocking(local_account::root(cat), move |tx| {
+        account_note::set(tx, cat, bobs, "text", START_MS).map(drop)
+    });
+    for refused in [muted, noted] {
+        assert_eq!(refused, Err(StoreError::NoAccount));
+    }
+    assert!(is_removed());
+    assert_eq!(rows(store, cat), []);
 }

@@ -14,18 +14,21 @@ use crate::{
     world::{read, write},
 };
 
-on_both!(a_collection_moves_the_horizon_and_leaves_no_ghosts);
+on_both!(
+    a_collection_moves_the_horizon_and_leaves_no_ghosts,
+    additions_collect_tombstones_in_parts,
+);
 
-/// Gives a library more tombstones, as notes that were written and removed leave them.
-fn add_tombstones(store: &Store, account: LocalAccountId, count: i64) {
+/// Gives a library more objects: tombstones, as notes that were written and removed leave them, or objects without values.
+pub(super) fn add_rows(store: &Store, account: LocalAccountId, count: i64, is_removed: bool) {
     let (first, id) = (update_count(store, account) + 1, sql(account));
     write(store, local_account::root(account), move |tx| {
         let usns = first..first + count;
         let keys: Vec<String> = usns.clone().map(|usn| format!("note:old{usn}")).collect();
         tx.execute_many(
             "insert into library_object (account_id, id, key, kind, first_usn, usn, removed)
-             select $1, -r.usn, r.key, 'note', r.usn, r.usn, true from {rows as r(key, usn)}",
-            &[&id],
+             select $1, -r.usn, r.key, 'note', r.usn, r.usn, $2 from {rows as r(key, usn)}",
+            &[&id, &is_removed],
             &[
                 Column::text(keys.iter().map(String::as_str)),
                 Column::i64(usns),
@@ -38,6 +41,16 @@ fn add_tombstones(store: &Store, account: LocalAccountId, count: i64) {
         )?;
         Ok(())
     });
+}
+
+/// The number of a library's tombstones, and the USN of the oldest.
+fn tombstones(store: &Store, account: LocalAccountId) -> (usize, u64) {
+    let rows = rows(store, account).into_iter();
+    let usns: Vec<u64> = rows
+        .filter(|row| row.is_removed)
+        .map(|row| row.usn)
+        .collect();
+    (usns.len(), usns[0])
 }
 
 fn horizon(store: &Store, account: LocalAccountId) -> u64 {
@@ -66,23 +79,16 @@ fn a_collection_moves_the_horizon_and_leaves_no_ghosts(store: &Store) {
     remove_note(store, ann, 1);
     remove_note(store, bob, 1);
     // The next removal takes the USN 11,000.
-    add_tombstones(store, ann, 10_993);
+    add_rows(store, ann, 10_993, true);
     set_note(store, ann, 4, "text");
     recent.pull(store, ann);
     assert_eq!(update_count(store, ann), 10_998);
     set_note(store, ann, 5, "text");
     assert_eq!(horizon(store, ann), 0);
     remove_note(store, ann, 4);
-    let removed: Vec<u64> = rows(store, ann)
-        .into_iter()
-        .filter(|row| row.is_removed)
-        .map(|row| row.usn)
-        .collect();
-    assert_eq!(removed.len(), 10_000);
-    assert_eq!(
-        removed.first().map(|usn| usn - 1),
-        Some(horizon(store, ann))
-    );
+    // With its own, which came after the collection.
+    assert_eq!(tombstones(store, ann), (10_001, 998));
+    assert_eq!(horizon(store, ann), 997);
 
     let first = old.step(store, ann, 100).expect("a chunk");
     assert_eq!(first.state, LibraryState::Full);
@@ -100,4 +106,20 @@ fn a_collection_moves_the_horizon_and_leaves_no_ghosts(store: &Store) {
         "another account's tombstone stays"
     );
     assert_eq!(horizon(store, bob), 0);
+}
+
+/// A collection may be due with any change, and deletes a bounded number.
+fn additions_collect_tombstones_in_parts(store: &Store) {
+    let ann = account(store, "ann");
+    set_note(store, ann, 1, "text");
+    add_rows(store, ann, 16_998, true);
+    set_note(store, ann, 2, "text");
+    assert_eq!(update_count(store, ann), 17_000);
+    assert_eq!(tombstones(store, ann), (11_998, 5_002));
+    assert_eq!(horizon(store, ann), 5_001);
+    add_rows(store, ann, 999, true);
+    set_note(store, ann, 2, "changed");
+    assert_eq!(update_count(store, ann), 18_000);
+    assert_eq!(tombstones(store, ann), (10_000, 7_999));
+    assert_eq!(horizon(store, ann), 7_998);
 }
