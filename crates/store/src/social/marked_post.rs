@@ -44,15 +44,27 @@ pub fn set(
     if find(tx, account, mark, key.post)?.is_some() {
         return Ok(());
     }
+    let shown = match mark {
+        Mark::Bookmark => bookmark_copy::versions(tx, account, &[key])?.remove(&key.post),
+        Mark::Favourite => None,
+    };
+    add(tx, account, mark, key, shown, now_ms)
+}
+
+/// Marks a post that does not have this mark. `shown` is the version of a bookmark's post that the account is shown.
+pub(crate) fn add(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    key: PostKey,
+    shown: Option<String>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     let object_key = object_keys::for_post(tx, account, kind(mark), key)?;
     let of_copy = object::find(tx, account, &object_key)?.filter(|object| !object.is_removed);
     if let Some(of_copy) = of_copy {
         delete(tx, account, mark, of_copy.id)?;
     }
-    let shown = match mark {
-        Mark::Bookmark => bookmark_copy::version(tx, account, key)?,
-        Mark::Favourite => None,
-    };
     let mut library = AccountLibrary::load(tx, account)?;
     let id = library.add(tx, kind(mark), &[object_key], now_ms)?;
     Ok(tx.execute_later(

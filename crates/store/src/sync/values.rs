@@ -26,12 +26,21 @@ use crate::{
         marker, mute, note, object_keys, profile,
         relation::{self, RelationRow},
     },
-    viewer::Viewer,
+    viewer::LazyReadableSources,
 };
 
 /// Writes the posts of bookmarks as devices get them, by [`TimelinePost::id`]. Posts may be missing.
 pub type CopyWriter<'a> =
     &'a dyn Fn(&mut Tx<'_>, &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError>;
+
+/// The posts of bookmarks and favourites, as their account is shown them in one transaction.
+#[derive(Clone, Copy)]
+pub struct ShownPosts<'a> {
+    /// The sources that the account may read.
+    pub sources: &'a LazyReadableSources,
+    /// Writes the copies of bookmarks.
+    pub write: CopyWriter<'a>,
+}
 
 /// The object with a key, of which the account has a value unless it was removed. `None` if the
 /// account never had it.
@@ -51,12 +60,12 @@ pub(super) fn find(
 }
 
 /// The values of objects, by their keys, with one query for each kind. Objects that were removed
-/// have none. Bookmarks have copies of their posts if there is a writer.
+/// have none. Without `shown`, bookmarks and favourites lack what the server adds of their posts.
 pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
-    copies: Option<CopyWriter<'_>>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
     let mut kinds: HashMap<ObjectKind, HashMap<i64, &ObjectKey>> = HashMap::new();
     for object in objects.iter().filter(|object| !object.is_removed) {
@@ -67,7 +76,7 @@ pub(super) fn load(
     }
     let mut values = HashMap::with_capacity(objects.len());
     for (kind, keys) in kinds {
-        for (id, value) in load_kind(tx, account, kind, &keys, copies)? {
+        for (id, value) in load_kind(tx, account, kind, &keys, shown)? {
             if let Some(key) = keys.get(&id) {
                 values.insert((*key).clone(), value);
             }
@@ -91,13 +100,13 @@ fn load_kind(
     account: LocalAccountId,
     kind: ObjectKind,
     keys: &HashMap<i64, &ObjectKey>,
-    copies: Option<CopyWriter<'_>>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let ids: Vec<i64> = keys.keys().copied().collect();
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
             let marks = marked_post::by_ids(tx, account, &ids)?;
-            mark_values(tx, account, &marks, keys, copies)?
+            mark_values(tx, &marks, keys, shown)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -193,29 +202,31 @@ fn load_kind(
 /// IDs, and what the writer makes of their posts.
 fn mark_values(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
     marks: &[MarkedPost],
     keys: &HashMap<i64, &ObjectKey>,
-    copies: Option<CopyWriter<'_>>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
-    let seen = timeline::by_post_ids(tx, &posts, Viewer::Account(account))?;
+    let seen = match shown {
+        Some(shown) => timeline::by_post_ids_in(tx, &posts, shown.sources)?,
+        None => HashMap::new(),
+    };
     let is_bookmark = |mark: &MarkedPost| {
         let key = keys.get(&sql(mark.id));
         key.is_some_and(|key| key.kind() == Some(ObjectKind::Bookmark))
     };
-    let shown = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
+    let copied = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
     let mut statuses = HashMap::new();
-    if let Some(write) = copies {
-        let posts: Vec<TimelinePost> = marks.iter().filter_map(shown).cloned().collect();
+    if let Some(shown) = shown {
+        let posts: Vec<TimelinePost> = marks.iter().filter_map(copied).cloned().collect();
         if !posts.is_empty() {
-            statuses = write(tx, &posts)?;
+            statuses = (shown.write)(tx, &posts)?;
         }
     }
     let values = marks.iter().map(|mark| {
         let post = seen.get(&mark.key.post).map(|post| post.id.to_string());
         let added = is_bookmark(mark).then(|| mark.id.to_string());
-        let status = shown(mark).and_then(|post| statuses.get(&post.id).cloned());
+        let status = copied(mark).and_then(|post| statuses.get(&post.id).cloned());
         let value = PostValue {
             post,
             added,
