@@ -1,7 +1,10 @@
 //! Bookmarks and favourites: marked posts, which are objects of their owner's library. No one else
 //! is notified, including the post's author and server. Must be written below the account's root.
 
-use driftline_core::{social::Mark, sync::ObjectKind};
+use driftline_core::{
+    social::Mark,
+    sync::{ObjectKey, ObjectKind},
+};
 use driftline_db::{Column, Row, Tx};
 
 use super::{bookmark_copy, local_account, object_keys, parsed};
@@ -48,7 +51,8 @@ pub fn set(
         Mark::Bookmark => bookmark_copy::versions(tx, account, &[key])?.remove(&key.post),
         Mark::Favourite => None,
     };
-    add(tx, account, mark, key, shown, now_ms)
+    let object_key = object_keys::for_post(tx, account, kind(mark), key)?;
+    add(tx, account, mark, key, object_key, shown.as_deref(), now_ms)
 }
 
 /// Marks a post that does not have this mark. `shown` is the version of a bookmark's post that the account is shown.
@@ -57,10 +61,10 @@ pub(crate) fn add(
     account: LocalAccountId,
     mark: Mark,
     key: PostKey,
-    shown: Option<String>,
+    object_key: ObjectKey,
+    shown: Option<&str>,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let object_key = object_keys::for_post(tx, account, kind(mark), key)?;
     let of_copy = object::find(tx, account, &object_key)?.filter(|object| !object.is_removed);
     if let Some(of_copy) = of_copy {
         delete(tx, account, mark, of_copy.id)?;

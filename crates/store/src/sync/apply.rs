@@ -141,9 +141,9 @@ fn add_mark(
             "the post is marked already, under another key".to_owned()
         ));
     }
-    let shown = resolved.shown.get(&post.post).cloned();
+    let shown = resolved.shown.get(&post.post).map(String::as_str);
     let shown = shown.filter(|_| mark == Mark::Bookmark);
-    marked_post::add(tx, account, mark, post, shown, now_ms).map(Ok)
+    marked_post::add(tx, account, mark, post, own, shown, now_ms).map(Ok)
 }
 
 fn add_member(
