@@ -1,6 +1,9 @@
 //! The viewers of a store, and the owners of sources.
 
-use std::collections::{HashMap, HashSet};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::OnceLock,
+};
 
 use driftline_core::{
     names::audience::{Audience, Reader},
@@ -91,6 +94,13 @@ pub struct ReadableSources {
 pub struct PendingReadableSources {
     viewer: Viewer,
     rows: PendingRows<'static, Option<ReadableSource>>,
+}
+
+/// The sources that a viewer may read, for the whole of one transaction. They are read with the first use.
+#[derive(Debug)]
+pub struct LazyReadableSources {
+    viewer: Viewer,
+    known: OnceLock<ReadableSources>,
 }
 
 /// A source that a viewer may read.
@@ -241,6 +251,59 @@ impl ReadableSources {
         let mut all = self.all();
         all.retain(|source| !source.is_of_threads);
         all
+    }
+}
+
+impl LazyReadableSources {
+    /// The sources of a viewer, which are not read yet.
+    pub fn new(viewer: Viewer) -> LazyReadableSources {
+        LazyReadableSources {
+            viewer,
+            known: OnceLock::new(),
+        }
+    }
+
+    /// The viewer.
+    pub fn viewer(&self) -> Viewer {
+        self.viewer
+    }
+
+    /// The sources. The first call reads them.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
+    pub fn get(&self, tx: &mut Tx<'_>) -> Result<&ReadableSources, DbError> {
+        self.read(tx, None)
+    }
+
+    /// Requests the sources together with the next query, unless they are known.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
+    pub fn ask(&self, tx: &mut Tx<'_>) -> Result<Option<PendingReadableSources>, DbError> {
+        match self.known.get() {
+            Some(_) => Ok(None),
+            None => ReadableSources::ask(tx, self.viewer).map(Some),
+        }
+    }
+
+    /// The sources, which [`LazyReadableSources::ask`] may have requested.
+    ///
+    /// # Errors
+    /// [`DbError`] if the database fails.
+    pub fn read(
+        &self,
+        tx: &mut Tx<'_>,
+        asked: Option<PendingReadableSources>,
+    ) -> Result<&ReadableSources, DbError> {
+        if let Some(known) = self.known.get() {
+            return Ok(known);
+        }
+        let found = match asked {
+            Some(asked) => asked.read(tx)?,
+            None => ReadableSources::load(tx, self.viewer)?,
+        };
+        Ok(self.known.get_or_init(|| found))
     }
 }
 

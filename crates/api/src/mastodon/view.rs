@@ -1,6 +1,6 @@
 //! How posts are shown to one viewer: with what they say of the account that views them.
 
-use std::{collections::HashMap, slice};
+use std::{collections::HashMap, slice, sync::Arc};
 
 use driftline_core::social::Mark;
 use driftline_mastodon::{RawObject, Referent, ViewerOverlay, searchable_text};
@@ -8,7 +8,7 @@ use driftline_store::{
     Instance, InstanceId, LocalAccountId, LocalId, PendingRows, StoreError, Tx,
     social::marked_post,
     timeline::{self, PostKey, TimelinePost, Viewer},
-    viewer::ReadableSources,
+    viewer::{LazyReadableSources, ReadableSources},
 };
 
 use super::{
@@ -30,6 +30,8 @@ pub(crate) struct View {
     pub(crate) address: Address,
     /// False if entities say nothing of the account that views them.
     has_overlays: bool,
+    /// The viewer's sources in one transaction, if other queries of it use them, too.
+    sources: Option<Arc<LazyReadableSources>>,
 }
 
 impl View {
@@ -48,6 +50,15 @@ impl View {
             now_ms: context.now_ms(),
             address: context.address.clone(),
             has_overlays: true,
+            sources: None,
+        }
+    }
+
+    /// The same view in a transaction whose queries share the sources that the viewer may read.
+    pub(crate) fn in_transaction(&self, sources: &Arc<LazyReadableSources>) -> Self {
+        Self {
+            sources: Some(Arc::clone(sources)),
+            ..self.clone()
         }
     }
 
@@ -82,7 +93,15 @@ impl View {
         named: HashMap<InstanceId, HashMap<String, LocalId>>,
         write: impl FnOnce(&LocalReferences, Option<&Overlays>) -> T,
     ) -> Result<T, StoreError> {
-        let readable = ReadableSources::ask(tx, self.viewer)?;
+        let own;
+        let sources = match &self.sources {
+            Some(shared) => &**shared,
+            None => {
+                own = LazyReadableSources::new(self.viewer);
+                &own
+            }
+        };
+        let asked = sources.ask(tx)?;
         let references = LocalReferences::ask(tx, shown)?;
         // Posts say nothing of a viewer without an account.
         let overlays = match self.viewer.account().filter(|_| self.has_overlays) {
@@ -92,15 +111,15 @@ impl View {
             }
             None => None,
         };
-        let readable = readable.read(tx)?;
-        let mut local = references.read(tx, &readable, &self.address)?;
+        let readable = sources.read(tx, asked)?;
+        let mut local = references.read(tx, readable, &self.address)?;
         for (instance, ids) in named {
             local.name_posts(instance, ids);
         }
         let overlays = match overlays {
             Some((account, nested, filters)) => {
                 let nested = nested.read(tx)?;
-                let marks = PostMarks::load(tx, account, posts, &nested, &readable)?;
+                let marks = PostMarks::load(tx, account, posts, &nested, readable)?;
                 let filters = self.filters.read(tx, filters)?;
                 let rule = OverlayRule {
                     marks: &marks,

@@ -1,6 +1,7 @@
 //! Libraries over HTTP, as devices pull and push them.
 
 mod copies;
+mod events;
 
 use driftline_core::{
     names::audience::Audience,

@@ -6,7 +6,7 @@
 
 use driftline_db::{DbError, Tx};
 
-use super::{IS_OWNERS, LibraryOwner};
+use super::{IS_OWNERS, LibraryOwner, object};
 use crate::{error::StoreError, id_types::LocalAccountId};
 
 /// A library, as a client's copy of it is compared with.
@@ -14,8 +14,10 @@ use crate::{error::StoreError, id_types::LocalAccountId};
 pub(crate) struct LibraryHistory {
     id: i64,
     instance_id: i64,
-    /// The last USN; 0 if it has had no change.
+    /// The last USN of which the transaction reads the change; 0 if there is none.
     pub(crate) update_count: i64,
+    /// The last USN that is known to be given.
+    last_given: i64,
     /// The number that rises to make all clients start again.
     pub(crate) epoch: i64,
     /// The USN below which tombstones may be missing.
@@ -24,6 +26,10 @@ pub(crate) struct LibraryHistory {
 
 impl LibraryHistory {
     /// The library of an owner.
+    ///
+    /// In a distributed store, an account's library lies on another node than its objects, and the two share no snapshot. So
+    /// the objects have a say about the last USN: that of the last change always has a row. A restored store continues above
+    /// the USNs of its rows, so there they end below the library's count until the next change.
     pub(crate) fn load(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<LibraryHistory, StoreError> {
         let found = tx.query_opt(
             &format!(
@@ -32,19 +38,36 @@ impl LibraryHistory {
             ),
             &[&owner.id(), &owner.kind(), &owner.instance_id()],
             |row| {
+                let update_count = row.i64("update_count")?;
                 Ok(LibraryHistory {
                     id: row.i64("id")?,
                     instance_id: row.i64("instance_id")?,
-                    update_count: row.i64("update_count")?,
+                    update_count,
+                    last_given: update_count,
                     epoch: row.i64("epoch")?,
                     horizon: row.i64("horizon")?,
                 })
             },
         )?;
-        found.ok_or(match owner {
+        let library = found.ok_or(match owner {
             LibraryOwner::Account(_) => StoreError::NoAccount,
             LibraryOwner::Source(_) => StoreError::NoSource,
-        })
+        })?;
+        match owner {
+            LibraryOwner::Account(account) if tx.is_distributed() => {
+                Ok(library.with_objects_up_to(object::last_usn(tx, account)?))
+            }
+            _ => Ok(library),
+        }
+    }
+
+    /// The library with objects that were read with another snapshot, of which this is the last USN.
+    fn with_objects_up_to(self, last: i64) -> LibraryHistory {
+        LibraryHistory {
+            update_count: self.update_count.min(last),
+            last_given: self.update_count.max(last),
+            ..self
+        }
     }
 
     /// The nonce of the opening in which a USN was given; empty if no USN was given up to it.
@@ -69,7 +92,7 @@ impl LibraryHistory {
     /// Returns true if the USN was given here, in the opening with this nonce. An empty nonce is
     /// that of a library that has given no USN.
     pub(crate) fn has_given(self, tx: &mut Tx<'_>, nonce: &str, usn: i64) -> Result<bool, DbError> {
-        if usn > self.update_count {
+        if usn > self.last_given {
             return Ok(false);
         }
         if nonce.is_empty() {

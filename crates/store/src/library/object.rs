@@ -55,6 +55,15 @@ pub(crate) fn find(
     )
 }
 
+/// The USN of the last change of an account's objects; 0 if there was none.
+pub(crate) fn last_usn(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
+    tx.query_one(
+        "select coalesce(max(usn), 0) as usn from library_object where account_id = $1",
+        &[&sql(account)],
+        |row| row.i64("usn"),
+    )
+}
+
 /// The key of an object; `None` if the account does not have it.
 pub(crate) fn key_by_id(
     tx: &mut Tx<'_>,
@@ -175,6 +184,10 @@ impl AccountLibrary {
         let last_opening = opening.read(tx)?;
         let mut library = library.ok_or(StoreError::NoAccount)?;
         library.last_opening = last_opening;
+        if tx.is_distributed() {
+            // The library's node may not show the last commit yet.
+            library.go_on_above(last_usn(tx, account)?);
+        }
         let account = owner.id();
         Ok(AccountLibrary { account, library })
     }

@@ -10,11 +10,11 @@ use driftline_core::{
     names::audience::Audience,
     post::Visibility,
 };
-use driftline_db::Tx;
+use driftline_db::{Column, ToValue, Tx};
 
 use crate::{
     error::StoreError,
-    id_types::{SourceKey, from_sql},
+    id_types::{SourceId, SourceKey, from_sql, sql},
     library,
     mirror::source_kind::IS_LISTED,
     posts::{
@@ -76,7 +76,23 @@ impl FeedSource {
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
-    select(tx, &format!("where s.{IS_LISTED}"))
+    select(tx, &format!("where s.{IS_LISTED}"), &[])
+}
+
+/// Those of [`sources`] that have one of these IDs.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn sources_by_ids(tx: &mut Tx<'_>, ids: &[SourceId]) -> Result<Vec<FeedSource>, StoreError> {
+    if ids.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids = Column::i64(ids.iter().map(|id| sql(*id)));
+    select(
+        tx,
+        &format!("where s.{IS_LISTED} and s.id {{in $1}}"),
+        &[&ids],
+    )
 }
 
 /// The sources, including those of threads, by their IDs, with their last USNs.
@@ -84,17 +100,21 @@ pub fn sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
 pub fn all_sources(tx: &mut Tx<'_>) -> Result<Vec<FeedSource>, StoreError> {
-    select(tx, "")
+    select(tx, "", &[])
 }
 
-fn select(tx: &mut Tx<'_>, condition: &str) -> Result<Vec<FeedSource>, StoreError> {
+fn select(
+    tx: &mut Tx<'_>,
+    condition: &str,
+    params: &[&dyn ToValue],
+) -> Result<Vec<FeedSource>, StoreError> {
     let mut found = tx.query(
         &format!(
             "select s.id, s.instance_id, s.name, s.owner_id, s.audience, l.update_count
              from source s {} {condition}",
             library::OF_SOURCES
         ),
-        &[],
+        params,
         |row| {
             Ok(FeedSource {
                 key: SourceKey {

@@ -5,7 +5,7 @@
 //! shown another version, or none, [`renew`] gives the bookmark the next USN. No commit of a page does that, because
 //! it locks one source. A job compares bookmarks afterwards, at any time and as often as it likes.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use driftline_core::names::object_uri::UriKey;
 use driftline_db::{Column, DbError, Row, Tx};
@@ -28,6 +28,17 @@ pub struct BookmarkKey {
     pub account: LocalAccountId,
     /// The bookmark's own ID.
     pub id: LocalId,
+}
+
+/// A bookmark whose post its account is shown in another version than at the bookmark's last USN, or not any more, or again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutdatedBookmark {
+    /// The bookmark's own ID.
+    pub id: LocalId,
+    /// The version at its last USN.
+    stored: Option<String>,
+    /// The version that the account is shown.
+    shown: Option<String>,
 }
 
 /// All accounts' bookmarks of these posts, and of their copies at other instances, by their accounts and IDs.
@@ -70,7 +81,7 @@ pub fn page(
     )?)
 }
 
-/// Those of an account's bookmarks that [`renew`] would change.
+/// Those of an account's bookmarks that [`renew`] is to change. Reads the account's sources once.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
@@ -78,57 +89,7 @@ pub fn outdated(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     ids: &[LocalId],
-) -> Result<Vec<LocalId>, StoreError> {
-    let changed = changed(tx, account, ids)?.into_iter();
-    Ok(changed
-        .map(|(id, _)| from_sql(id))
-        .collect::<Result<_, _>>()?)
-}
-
-/// Gives the next USNs to those of an account's bookmarks whose posts are shown in another version than at their last
-/// USNs, or not any more, or again. Returns their number. Must be written below the account's root.
-///
-/// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Db`] if the database fails.
-pub fn renew(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    ids: &[LocalId],
-) -> Result<usize, StoreError> {
-    let changed = changed(tx, account, ids)?;
-    if changed.is_empty() {
-        return Ok(0);
-    }
-    let ids: Vec<i64> = changed.iter().map(|(id, _)| *id).collect();
-    AccountLibrary::load(tx, account)?.change_all(tx, &ids)?;
-    tx.execute_many_later(
-        "update marked_post set shown = r.shown from {rows as r(id, shown)}
-         where account_id = $1 and mark = 'bookmark' and marked_post.id = r.id",
-        &[&sql(account)],
-        &[
-            Column::i64(ids),
-            Column::text(changed.iter().map(|(_, shown)| shown.as_deref())),
-        ],
-    )?;
-    Ok(changed.len())
-}
-
-/// The version of a post that an account is shown now; `None` if it may not see the post.
-pub(super) fn version(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    post: PostKey,
-) -> Result<Option<String>, StoreError> {
-    let mut versions = timeline::shown_versions(tx, &[post], Viewer::Account(account))?;
-    Ok(versions.remove(&post.post))
-}
-
-/// Those of these bookmarks whose version is not the stored one, with the version, by their IDs.
-fn changed(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    ids: &[LocalId],
-) -> Result<Vec<(i64, Option<String>)>, StoreError> {
+) -> Result<Vec<OutdatedBookmark>, StoreError> {
     let marks = tx.query(
         "select id, post_id, instance_id, shown from marked_post
          where account_id = $1 and mark = 'bookmark' and id {in $2} order by id",
@@ -138,16 +99,67 @@ fn changed(
                 post: from_sql(row.i64("post_id")?)?,
                 instance: from_sql(row.i64("instance_id")?)?,
             };
-            Ok((row.i64("id")?, post, row.opt_text("shown")?))
+            Ok((from_sql(row.i64("id")?)?, post, row.opt_text("shown")?))
         },
     )?;
     let posts: Vec<PostKey> = marks.iter().map(|(_, post, _)| *post).collect();
-    let versions = timeline::shown_versions(tx, &posts, Viewer::Account(account))?;
-    let changed = marks.into_iter().filter_map(|(id, post, stored)| {
-        let version = versions.get(&post.post).cloned();
-        (version != stored).then_some((id, version))
+    let versions = versions(tx, account, &posts)?;
+    let outdated = marks.into_iter().filter_map(|(id, post, stored)| {
+        let shown = versions.get(&post.post).cloned();
+        (shown != stored).then_some(OutdatedBookmark { id, stored, shown })
     });
-    Ok(changed.collect())
+    Ok(outdated.collect())
+}
+
+/// Gives the next USNs to those of an account's outdated bookmarks that nothing has renewed since they were read. Returns their
+/// number. Must be written below the account's root. It reads no sources, so that other writes do not wait for that.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Db`] if the database fails.
+pub fn renew(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    outdated: &[OutdatedBookmark],
+) -> Result<usize, StoreError> {
+    let ids = Column::i64(outdated.iter().map(|bookmark| sql(bookmark.id)));
+    let stored = tx.query(
+        "select id, shown from marked_post
+         where account_id = $1 and mark = 'bookmark' and id {in $2}",
+        &[&sql(account), &ids],
+        |row| Ok((row.i64("id")?, row.opt_text("shown")?)),
+    )?;
+    let stored: HashMap<i64, Option<String>> = stored.into_iter().collect();
+    let changed: Vec<&OutdatedBookmark> = outdated
+        .iter()
+        .filter(|bookmark| stored.get(&sql(bookmark.id)) == Some(&bookmark.stored))
+        .collect();
+    if changed.is_empty() {
+        return Ok(0);
+    }
+    let ids: Vec<i64> = changed.iter().map(|bookmark| sql(bookmark.id)).collect();
+    AccountLibrary::load(tx, account)?.change_all(tx, &ids)?;
+    tx.execute_many_later(
+        "update marked_post set shown = r.shown from {rows as r(id, shown)}
+         where account_id = $1 and mark = 'bookmark' and marked_post.id = r.id",
+        &[&sql(account)],
+        &[
+            Column::i64(ids),
+            Column::text(changed.iter().map(|bookmark| bookmark.shown.as_deref())),
+        ],
+    )?;
+    Ok(changed.len())
+}
+
+/// The versions of posts that an account is shown now, by [`PostKey::post`]. Posts that it may not see are missing.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn versions(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    posts: &[PostKey],
+) -> Result<HashMap<LocalId, String>, StoreError> {
+    timeline::shown_versions(tx, posts, Viewer::Account(account))
 }
 
 /// The posts of all instances with the names of these posts.

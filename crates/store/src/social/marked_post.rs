@@ -1,7 +1,10 @@
 //! Bookmarks and favourites: marked posts, which are objects of their owner's library. No one else
 //! is notified, including the post's author and server. Must be written below the account's root.
 
-use driftline_core::{social::Mark, sync::ObjectKind};
+use driftline_core::{
+    social::Mark,
+    sync::{ObjectKey, ObjectKind},
+};
 use driftline_db::{Column, Row, Tx};
 
 use super::{bookmark_copy, local_account, object_keys, parsed};
@@ -44,15 +47,28 @@ pub fn set(
     if find(tx, account, mark, key.post)?.is_some() {
         return Ok(());
     }
+    let shown = match mark {
+        Mark::Bookmark => bookmark_copy::versions(tx, account, &[key])?.remove(&key.post),
+        Mark::Favourite => None,
+    };
     let object_key = object_keys::for_post(tx, account, kind(mark), key)?;
+    add(tx, account, mark, key, object_key, shown.as_deref(), now_ms)
+}
+
+/// Marks a post that does not have this mark. `shown` is the version of a bookmark's post that the account is shown.
+pub(crate) fn add(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    mark: Mark,
+    key: PostKey,
+    object_key: ObjectKey,
+    shown: Option<&str>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
     let of_copy = object::find(tx, account, &object_key)?.filter(|object| !object.is_removed);
     if let Some(of_copy) = of_copy {
         delete(tx, account, mark, of_copy.id)?;
     }
-    let shown = match mark {
-        Mark::Bookmark => bookmark_copy::version(tx, account, key)?,
-        Mark::Favourite => None,
-    };
     let mut library = AccountLibrary::load(tx, account)?;
     let id = library.add(tx, kind(mark), &[object_key], now_ms)?;
     Ok(tx.execute_later(

@@ -141,7 +141,9 @@ fn add_mark(
             "the post is marked already, under another key".to_owned()
         ));
     }
-    marked_post::set(tx, account, mark, post, now_ms).map(Ok)
+    let shown = resolved.shown.get(&post.post).map(String::as_str);
+    let shown = shown.filter(|_| mark == Mark::Bookmark);
+    marked_post::add(tx, account, mark, post, own, shown, now_ms).map(Ok)
 }
 
 fn add_member(

@@ -1,19 +1,24 @@
+use std::collections::HashMap;
+
 use driftline_core::sync::{LibraryState, ObjectKey, ObjectValue, Tombstone, Usn};
 use driftline_db::Tx;
+use serde_json::Value;
 
 use super::{
     cursor::Cursor,
     start::{self, Start},
-    values::{self, CopyWriter},
+    values::{self, ShownPosts},
 };
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, sql},
+    id_types::{LocalAccountId, LocalId, sql},
     library::{
         LibraryOwner,
         history::LibraryHistory,
         object::{KnownObject, OBJECT_COLUMNS},
     },
+    posts::timeline::TimelinePost,
+    viewer::{LazyReadableSources, Viewer},
 };
 
 /// A part of what brings a replica up to date.
@@ -56,10 +61,15 @@ pub fn chunk(
     max_entries: u32,
     max_bytes: usize,
 ) -> Result<Option<Chunk>, StoreError> {
-    read(tx, account, cursor, max_entries, max_bytes, None)
+    let sources = LazyReadableSources::new(Viewer::Account(account));
+    let shown = ShownPosts {
+        sources: &sources,
+        write: &no_copies,
+    };
+    chunk_with_copies(tx, account, cursor, max_entries, max_bytes, shown)
 }
 
-/// [`chunk`] with copies of the posts of bookmarks, which count for `max_bytes`.
+/// [`chunk`] with copies of the posts of bookmarks, which count for `max_bytes`. Reads the account's sources once at most.
 ///
 /// # Errors
 /// The same as those of [`chunk`], and those of the writer.
@@ -69,23 +79,12 @@ pub fn chunk_with_copies(
     cursor: Option<&Cursor>,
     max_entries: u32,
     max_bytes: usize,
-    copies: CopyWriter<'_>,
-) -> Result<Option<Chunk>, StoreError> {
-    read(tx, account, cursor, max_entries, max_bytes, Some(copies))
-}
-
-fn read(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    cursor: Option<&Cursor>,
-    max_entries: u32,
-    max_bytes: usize,
-    copies: Option<CopyWriter<'_>>,
+    shown: ShownPosts<'_>,
 ) -> Result<Option<Chunk>, StoreError> {
     let limits = Limits {
         entries: max_entries.max(1),
         bytes: max_bytes,
-        copies,
+        shown,
     };
     let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
     match (start::decide(tx, library, cursor)?, cursor) {
@@ -105,12 +104,12 @@ fn read(
     }
 }
 
-/// The limits of a chunk, and the writer of its copies.
+/// The limits of a chunk, and the posts in it.
 #[derive(Clone, Copy)]
 struct Limits<'a> {
     entries: u32,
     bytes: usize,
-    copies: Option<CopyWriter<'a>>,
+    shown: ShownPosts<'a>,
 }
 
 /// The objects and tombstones above a USN.
@@ -123,10 +122,15 @@ fn changes(
 ) -> Result<Chunk, StoreError> {
     let found = tx.query(
         &format!(
-            "select {OBJECT_COLUMNS} from library_object where account_id = $1 and usn > $2
-             order by usn limit $3"
+            "select {OBJECT_COLUMNS} from library_object
+             where account_id = $1 and usn > $2 and usn <= $3 order by usn limit $4"
         ),
-        &[&sql(account), &above, &(i64::from(limits.entries) + 1)],
+        &[
+            &sql(account),
+            &above,
+            &library.update_count,
+            &(i64::from(limits.entries) + 1),
+        ],
         KnownObject::from_row,
     )?;
     let page = Page::fill(tx, account, &found, limits)?;
@@ -196,7 +200,7 @@ impl Page {
         let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
         // Not all at once: a few large values may fill the chunk.
         for batch in found.chunks(VALUES_AT_ONCE) {
-            let mut values = values::load(tx, account, batch, limits.copies)?;
+            let mut values = values::load(tx, account, batch, Some(limits.shown))?;
             for object in batch {
                 let value = values.remove(&object.key);
                 let json = value.as_ref().map(|value| value.json().to_string());
@@ -219,6 +223,11 @@ impl Page {
         }
         Ok(page)
     }
+}
+
+/// Writes no copies.
+fn no_copies(_: &mut Tx<'_>, _: &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError> {
+    Ok(HashMap::new())
 }
 
 /// The number of objects whose values are read together.

@@ -3,7 +3,7 @@ use driftline_db::{Column, Tx};
 
 use super::{
     chunk::StoredObject,
-    values::{self, CopyWriter},
+    values::{self, ShownPosts},
 };
 use crate::{
     error::StoreError,
@@ -20,7 +20,7 @@ pub fn current_objects(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     keys: &[ObjectKey],
-    copies: CopyWriter<'_>,
+    shown: ShownPosts<'_>,
 ) -> Result<Vec<StoredObject>, StoreError> {
     let objects = tx.query(
         &format!(
@@ -33,7 +33,7 @@ pub fn current_objects(
         ],
         KnownObject::from_row,
     )?;
-    let mut values = values::load(tx, account, &objects, Some(copies))?;
+    let mut values = values::load(tx, account, &objects, Some(shown))?;
     let objects = objects.into_iter().filter_map(|object| {
         Some(StoredObject {
             value: values.remove(&object.key)?,

@@ -29,4 +29,4 @@ pub use source_chunk::{
     source_changes, source_newest, source_update_count,
 };
 pub use start::{Start, require_full, source_start, start};
-pub use values::CopyWriter;
+pub use values::{CopyWriter, ShownPosts};

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     error::StoreError,
-    id_types::{AccountId, LocalAccountId, local_account_id},
+    id_types::{AccountId, LocalAccountId, LocalId, local_account_id},
     library::{self, object::KnownObject},
     posts::timeline::PostKey,
     social::{copy_relations::RelatedAccount, local_account},
@@ -23,6 +23,9 @@ use crate::{
 pub struct Resolved {
     /// The posts of bookmarks, favourites and filters, by their names in keys and values.
     pub posts: HashMap<String, PostKey>,
+    /// The versions of the posts of bookmarks that the account is shown, by [`PostKey::post`]. A bookmark whose version is
+    /// missing or stale takes another USN once it is compared ([`bookmark_copy`](crate::social::bookmark_copy)).
+    pub shown: HashMap<LocalId, String>,
     /// The accounts of lists, by the `acct`s in the keys.
     pub accounts: HashMap<String, AccountId>,
     /// Filters with more new posts than a push may add, which are refused.

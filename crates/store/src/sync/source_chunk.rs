@@ -16,7 +16,7 @@ use crate::{
     library::{self, LibraryOwner},
     mirror::left_usns,
     posts::timeline::TimelinePost,
-    viewer::Viewer,
+    viewer::LazyReadableSources,
 };
 
 /// A source's library, as one kind of reader sees it.
@@ -115,12 +115,12 @@ pub fn source_update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<i64, St
 pub fn source_changes(
     tx: &mut Tx<'_>,
     view: SourceView,
-    viewer: Viewer,
+    sources: &LazyReadableSources,
     filter: SourceFilter<'_>,
     after: i64,
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
-    let reading = SourceReading::begin(tx, view, viewer, filter, limits)?;
+    let reading = SourceReading::begin(tx, view, sources, filter, limits)?;
     let top = source_update_count(tx, view.key)?;
     let mut part = reading.read(tx, UsnStream::Changes { after }, after, top)?;
     if let Some(column) = left_usns::column(view.reader) {
@@ -144,13 +144,13 @@ pub fn source_changes(
 pub fn source_newest(
     tx: &mut Tx<'_>,
     view: SourceView,
-    viewer: Viewer,
+    sources: &LazyReadableSources,
     filter: SourceFilter<'_>,
     top: i64,
     below: i64,
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
-    let reading = SourceReading::begin(tx, view, viewer, filter, limits)?;
+    let reading = SourceReading::begin(tx, view, sources, filter, limits)?;
     let up_to = top.min(below.saturating_sub(1));
     let part = reading.read(tx, UsnStream::Newest { top }, 0, up_to)?;
     Ok(part.into_chunk(limits, 0))
@@ -165,13 +165,13 @@ pub fn source_newest(
 pub fn has_news(
     tx: &mut Tx<'_>,
     view: SourceView,
-    viewer: Viewer,
+    sources: &LazyReadableSources,
     after: i64,
 ) -> Result<bool, StoreError> {
     if source_update_count(tx, view.key)? <= after {
         return Ok(false);
     }
-    let chunk = source_changes(tx, view, viewer, None, after, SourceLimits::new(1))?;
+    let chunk = source_changes(tx, view, sources, None, after, SourceLimits::new(1))?;
     Ok(chunk.more || !chunk.entries.is_empty() || !chunk.gone.is_empty())
 }
 

@@ -16,7 +16,7 @@ use crate::{
         object_uri,
         timeline::{self, Place, TimelinePost},
     },
-    viewer::{ReadableSource, ReadableSources, Viewer},
+    viewer::{LazyReadableSources, ReadableSource, Viewer},
 };
 
 /// A sequence in which entries are read.
@@ -87,18 +87,18 @@ impl<'f> SourceReading<'f> {
     pub(super) fn begin(
         tx: &mut Tx<'_>,
         view: SourceView,
-        viewer: Viewer,
+        sources: &LazyReadableSources,
         filter: SourceFilter<'f>,
         limits: SourceLimits,
     ) -> Result<SourceReading<'f>, StoreError> {
-        let readable = ReadableSources::load(tx, viewer)?.of(view.key.id);
+        let readable = sources.get(tx)?.of(view.key.id);
         // Each kind of reader is shown the same posts in every source that it may read at all.
         let shows = Audience::Public.shows(view.reader);
         let is_reader =
             |source: &ReadableSource| source.key == view.key && Some(source.shows) == shows;
         Ok(SourceReading {
             view,
-            viewer,
+            viewer: sources.viewer(),
             filter,
             source: readable.filter(is_reader).ok_or(StoreError::NoSource)?,
             limits,

@@ -83,7 +83,8 @@ pub(super) fn decide(
     if cursor.epoch != library.epoch || cursor.position() < library.horizon {
         return newest(tx);
     }
-    Ok(match cursor.position() == library.update_count {
+    // A cursor may be above the changes that a distributed store shows at this moment.
+    Ok(match cursor.position() >= library.update_count {
         true => Start::Current,
         false => Start::Changes,
     })

@@ -26,12 +26,21 @@ use crate::{
         marker, mute, note, object_keys, profile,
         relation::{self, RelationRow},
     },
-    viewer::Viewer,
+    viewer::LazyReadableSources,
 };
 
 /// Writes the posts of bookmarks as devices get them, by [`TimelinePost::id`]. Posts may be missing.
 pub type CopyWriter<'a> =
     &'a dyn Fn(&mut Tx<'_>, &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError>;
+
+/// The posts of bookmarks and favourites, as their account is shown them in one transaction.
+#[derive(Clone, Copy)]
+pub struct ShownPosts<'a> {
+    /// The sources that the account may read.
+    pub sources: &'a LazyReadableSources,
+    /// Writes the copies of bookmarks.
+    pub write: CopyWriter<'a>,
+}
 
 /// The object with a key, of which the account has a value unless it was removed. `None` if the
 /// account never had it.
@@ -51,18 +60,18 @@ pub(super) fn find(
 }
 
 /// The values of objects, by their keys, with one query for each kind. Objects that were removed
-/// have none. Bookmarks have copies of their posts if there is a writer.
+/// have none. Without `shown`, bookmarks and favourites lack what the server adds of their posts.
 pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
-    copies: Option<CopyWriter<'_>>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
     load_with(
         tx,
         account,
         objects,
-        copies.map_or(Posts::Ids, Posts::Copies),
+        shown.map_or(Posts::Names, Posts::Shown),
     )
 }
 
@@ -79,10 +88,10 @@ pub(super) fn load_without_posts(
 #[derive(Clone, Copy)]
 enum Posts<'a> {
     Omitted,
-    /// Their IDs, and the names of filters' posts.
-    Ids,
-    /// These, and the copies of bookmarks' posts.
-    Copies(CopyWriter<'a>),
+    /// The names of filters' posts.
+    Names,
+    /// These, and the posts of bookmarks and favourites.
+    Shown(ShownPosts<'a>),
 }
 
 fn load_with(
@@ -130,7 +139,7 @@ fn load_kind(
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
             let marks = marked_post::by_ids(tx, account, &ids)?;
-            mark_values(tx, account, &marks, keys, posts)?
+            mark_values(tx, &marks, keys, posts)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -225,32 +234,35 @@ fn load_kind(
 /// IDs, and what the writer makes of their posts.
 fn mark_values(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
     marks: &[MarkedPost],
     keys: &HashMap<i64, &ObjectKey>,
     posts: Posts<'_>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
-    let marked: Vec<PostKey> = match posts {
-        Posts::Omitted => Vec::new(),
-        Posts::Ids | Posts::Copies(_) => marks.iter().map(|mark| mark.key).collect(),
+    let shown = match posts {
+        Posts::Shown(shown) => Some(shown),
+        Posts::Omitted | Posts::Names => None,
     };
-    let seen = timeline::by_post_ids(tx, &marked, Viewer::Account(account))?;
+    let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
+    let seen = match shown {
+        Some(shown) => timeline::by_post_ids_in(tx, &posts, shown.sources)?,
+        None => HashMap::new(),
+    };
     let is_bookmark = |mark: &MarkedPost| {
         let key = keys.get(&sql(mark.id));
         key.is_some_and(|key| key.kind() == Some(ObjectKind::Bookmark))
     };
-    let shown = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
+    let copied = |mark: &MarkedPost| seen.get(&mark.key.post).filter(|_| is_bookmark(mark));
     let mut statuses = HashMap::new();
-    if let Posts::Copies(write) = posts {
-        let bookmarked: Vec<TimelinePost> = marks.iter().filter_map(shown).cloned().collect();
-        if !bookmarked.is_empty() {
-            statuses = write(tx, &bookmarked)?;
+    if let Some(shown) = shown {
+        let posts: Vec<TimelinePost> = marks.iter().filter_map(copied).cloned().collect();
+        if !posts.is_empty() {
+            statuses = (shown.write)(tx, &posts)?;
         }
     }
     let values = marks.iter().map(|mark| {
         let post = seen.get(&mark.key.post).map(|post| post.id.to_string());
         let added = is_bookmark(mark).then(|| mark.id.to_string());
-        let status = shown(mark).and_then(|post| statuses.get(&post.id).cloned());
+        let status = copied(mark).and_then(|post| statuses.get(&post.id).cloned());
         let value = PostValue {
             post,
             added,
@@ -294,7 +306,7 @@ fn filter_values(
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let filtered: Vec<PostKey> = match posts {
         Posts::Omitted => Vec::new(),
-        Posts::Ids | Posts::Copies(_) => filters
+        Posts::Names | Posts::Shown(_) => filters
             .iter()
             .flat_map(|filter| filter.posts.iter().map(|post| post.key))
             .collect(),

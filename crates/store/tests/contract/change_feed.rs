@@ -9,6 +9,7 @@ use driftline_core::{
     timeline::Backfill,
 };
 use driftline_store::{
+    SourceId,
     change_feed::{self, Change, ChangePage},
     notify,
     refresh::OutboxItem,
@@ -29,6 +30,7 @@ on_both!(
     counts_alone_are_no_change,
     history_is_told_apart,
     the_end_is_after_all_sources,
+    sources_are_read_by_their_ids,
 );
 
 fn after(world: &World, usn: i64, limit: u32) -> ChangePage {
@@ -158,6 +160,20 @@ fn the_end_is_after_all_sources(store: &Store) {
     home.remove(source::LastPosts::Remove);
     assert_eq!(after(&home, 0, 10), change_feed::ChangePage::default());
     assert_eq!(home.read(change_feed::end).sources().count(), 1);
+}
+
+fn sources_are_read_by_their_ids(store: &Store) {
+    let worlds = ["home", "away", "other"].map(|name| World::readable(store, name));
+    let ids = [&worlds[2], &worlds[0]].map(|world| world.source.id);
+    let unknown = SourceId::new(u64::MAX);
+    let found = worlds[0]
+        .read(move |tx| change_feed::sources_by_ids(tx, &[ids[0], ids[1], ids[0], unknown]));
+    let all = worlds[0].read(change_feed::sources).into_iter();
+    let expected: Vec<_> = all.filter(|source| ids.contains(&source.key.id)).collect();
+    assert_eq!(expected.len(), 2);
+    assert_eq!(found, expected);
+    let none = worlds[0].read(|tx| change_feed::sources_by_ids(tx, &[]));
+    assert!(none.is_empty());
 }
 
 /// A replica that is built from events alone.

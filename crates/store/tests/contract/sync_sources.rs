@@ -15,6 +15,7 @@ use driftline_core::{
 use driftline_store::{
     Owner, Store, StoreError, Viewer,
     sync::{SourceChunk, SourceLimits, SourceView, has_news, source_changes, source_newest},
+    viewer::LazyReadableSources,
 };
 
 use crate::{
@@ -527,13 +528,14 @@ fn only_the_readers_of_a_source_have_its_library(store: &Store) {
             key: source,
             reader,
         };
-        let changes =
-            store.read_blocking(move |tx| source_changes(tx, view, viewer, None, 0, ALL).map(drop));
+        let sources = move || LazyReadableSources::new(viewer);
+        let changes = store
+            .read_blocking(move |tx| source_changes(tx, view, &sources(), None, 0, ALL).map(drop));
         let newest = store.read_blocking(move |tx| {
-            source_newest(tx, view, viewer, None, 1, i64::MAX, ALL).map(drop)
+            source_newest(tx, view, &sources(), None, 1, i64::MAX, ALL).map(drop)
         });
         assert_eq!(changes, newest);
-        let is_news = store.read_blocking(move |tx| has_news(tx, view, viewer, 0));
+        let is_news = store.read_blocking(move |tx| has_news(tx, view, &sources(), 0));
         assert_eq!(is_news.is_ok(), changes.is_ok());
         changes
     };

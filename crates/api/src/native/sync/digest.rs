@@ -5,6 +5,7 @@ use driftline_core::sync::{DigestAnswer, DigestRequest};
 use driftline_store::{
     change_feed, nonce,
     sync::{DigestReading, library_digest, store_digests},
+    viewer::LazyReadableSources,
 };
 
 use super::{
@@ -91,8 +92,10 @@ async fn of_source(
         let Some(source) = source else {
             return Ok(None);
         };
+        let readable = LazyReadableSources::new(view.viewer);
         let reader = SourceReader {
             view: &view,
+            readable: &readable,
             seal: &seal,
             moves_cursor: false,
             until: Instant::now() + TIME,

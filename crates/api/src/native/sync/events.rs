@@ -107,7 +107,7 @@ impl Device {
         if std::mem::take(&mut self.is_first) {
             return Some(());
         }
-        sleep(pause()).await;
+        self.pause().await?;
         while Instant::now() < self.end {
             self.commits.mark_unchanged();
             let (told, is_news) = self.look().await.ok()?;
@@ -125,9 +125,17 @@ impl Device {
                 }
                 _ = &mut self.ended => return None,
             }
-            sleep(pause()).await;
+            self.pause().await?;
         }
         None
+    }
+
+    /// Waits before a look; `None` if the stream has to make room.
+    async fn pause(&mut self) -> Option<()> {
+        tokio::select! {
+            () = sleep(pause()) => Some(()),
+            _ = &mut self.ended => None,
+        }
     }
 
     async fn look(&self) -> Result<(Told, bool), StoreError> {

@@ -1,4 +1,7 @@
-use std::time::{Duration, Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{Json, extract::rejection::JsonRejection, http::StatusCode};
 use driftline_core::sync::{
@@ -8,8 +11,9 @@ use driftline_store::{
     LocalAccountId, StoreError, Tx,
     change_feed::{self, FeedSource},
     nonce,
-    sync::{Chunk, Cursor, CursorError, chunk_with_copies},
+    sync::{Chunk, Cursor, CursorError, ShownPosts, chunk_with_copies},
     timeline::TimelinePost,
+    viewer::LazyReadableSources,
 };
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -192,6 +196,8 @@ impl Answer {
         let seal = CursorSeal::new(&nonce(tx)?);
         let moves_cursor = is_drawn();
         let until = Instant::now() + TIME_TO_FIND;
+        let readable = Arc::new(LazyReadableSources::new(view.viewer));
+        let view = &view.in_transaction(&readable);
         let mut sources = None;
         let mut found = Vec::new();
         for (request, filter) in requests {
@@ -211,7 +217,11 @@ impl Answer {
                 let write =
                     |tx: &mut Tx<'_>, posts: &[TimelinePost]| bookmark_copy::write(tx, posts, view);
                 let (cursor, Limits { entries, bytes }) = (cursor.as_ref(), limits);
-                let part = chunk_with_copies(tx, account, cursor, entries, bytes, &write)?;
+                let shown = ShownPosts {
+                    sources: &readable,
+                    write: &write,
+                };
+                let part = chunk_with_copies(tx, account, cursor, entries, bytes, shown)?;
                 if let Some(part) = part {
                     let is_first = part.state == LibraryState::Full
                         && cursor.is_none_or(|cursor| cursor.below.is_none());
@@ -234,6 +244,7 @@ impl Answer {
             };
             let reader = SourceReader {
                 view,
+                readable: &readable,
                 seal: &seal,
                 moves_cursor,
                 until,

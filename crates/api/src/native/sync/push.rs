@@ -151,7 +151,7 @@ async fn answer_of(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult
     Ok(([(CONTENT_TYPE, "application/json")], answer).into_response())
 }
 
-/// The answer with the posts of the bookmarks in it. They are not part of what the store keeps of it.
+/// The answer with the posts of the bookmarks and favourites in it. They are not part of what the store keeps of it.
 async fn with_copies(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult<String> {
     let Ok(answer) = serde_json::from_str::<PushAnswer>(&stored) else {
         return Ok(stored);

@@ -3,7 +3,7 @@ use std::collections::BTreeSet;
 use driftline_core::sync::{FilterValue, ObjectKind, PushChange};
 use driftline_store::{
     AccountId, LocalId, StoreError, Tx, Viewer, find,
-    social::list_entry,
+    social::{bookmark_copy, list_entry},
     sync::{MAX_NEW_FILTER_POSTS, Resolved, filter_post_names},
     timeline::PostKey,
 };
@@ -23,6 +23,7 @@ pub(super) fn resolve(
     let domain = address.domain();
     let mut resolved = Resolved::default();
     let mut new_filter_posts = 0;
+    let mut bookmarked = Vec::new();
     for change in changes {
         match change.key.kind() {
             // Also of deletions: a follow or block of an account of this server ends only while both are locked.
@@ -38,10 +39,13 @@ pub(super) fn resolve(
                 }
             }
             _ if change.value.is_none() => {}
-            Some(ObjectKind::Bookmark | ObjectKind::Favourite) => {
+            Some(kind @ (ObjectKind::Bookmark | ObjectKind::Favourite)) => {
                 let name = change.key.name();
                 if let Some(post) = post(tx, name, viewer)? {
                     resolved.posts.insert(name.to_owned(), post);
+                    if kind == ObjectKind::Bookmark {
+                        bookmarked.push(post);
+                    }
                 }
             }
             Some(ObjectKind::Filter) => {
@@ -58,6 +62,9 @@ pub(super) fn resolve(
             }
             _ => {}
         }
+    }
+    if let Some(account) = viewer.account() {
+        resolved.shown = bookmark_copy::versions(tx, account, &bookmarked)?;
     }
     Ok(resolved)
 }

@@ -56,7 +56,7 @@ impl SourceReader<'_> {
         let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
         let more = loop {
             let limits = SourceLimits::new(ENTRIES_AT_ONCE);
-            let chunk = source_newest(tx, view, viewer, filter, cursor.usn, below, limits)?;
+            let chunk = source_newest(tx, view, self.readable, filter, cursor.usn, below, limits)?;
             for entry in &chunk.entries {
                 // As in the library: a name that is too long for a key is not synced.
                 let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {

@@ -2,7 +2,7 @@ use std::time::Instant;
 
 use driftline_core::sync::{LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn};
 use driftline_store::{
-    StoreError, Tx, Viewer,
+    SourceId, StoreError, Tx, Viewer,
     change_feed::FeedSource,
     instance,
     sync::{
@@ -10,6 +10,7 @@ use driftline_store::{
         source_changes, source_cursor, source_newest, source_start, source_update_count,
     },
     timeline::TimelinePost,
+    viewer::LazyReadableSources,
 };
 use serde_json::{Value, json};
 
@@ -27,6 +28,8 @@ pub(super) struct SourceNews {
 /// A reader of sources' libraries.
 pub(super) struct SourceReader<'a> {
     pub(super) view: &'a View,
+    /// The sources that its viewer may read.
+    pub(super) readable: &'a LazyReadableSources,
     pub(super) seal: &'a CursorSeal,
     /// True if each library answers with a cursor, whatever is new.
     pub(super) moves_cursor: bool,
@@ -76,7 +79,8 @@ impl SourceReader<'_> {
             (Start::Full { cursor }, _) => {
                 let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
                 let chunk = loop {
-                    let chunk = source_newest(tx, view, viewer, filter, cursor.usn, below, most)?;
+                    let chunk =
+                        source_newest(tx, view, self.readable, filter, cursor.usn, below, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
@@ -90,7 +94,7 @@ impl SourceReader<'_> {
             (Start::Changes, Some(known)) => {
                 let mut after = known.position();
                 let chunk = loop {
-                    let chunk = source_changes(tx, view, viewer, filter, after, most)?;
+                    let chunk = source_changes(tx, view, self.readable, filter, after, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
@@ -221,7 +225,13 @@ struct Part {
 
 /// The name of a source's library.
 pub(super) fn name(source: &FeedSource) -> String {
-    format!("source:{}", source.key.id)
+    format!("{PREFIX}{}", source.key.id)
+}
+
+/// The ID in the name of a source's library. Other texts than [`name`] gives may have one, too.
+pub(super) fn source_id(name: &str) -> Option<SourceId> {
+    let id = name.strip_prefix(PREFIX)?.parse().ok()?;
+    Some(SourceId::new(id))
 }
 
 /// The view that a cursor is sealed for: another audience or filter shows other entries, so the replica begins again.
@@ -247,5 +257,7 @@ pub(super) fn origin(
 
 /// The kind of the objects of sources. It is not one of an account's library.
 pub(super) const KIND: &str = "post";
+/// The beginning of the names of sources' libraries.
+const PREFIX: &str = "source:";
 /// The size of an object without its key and status, in bytes.
 const ENTRY_BYTES: usize = 80;

@@ -1,9 +1,10 @@
 use std::collections::{BTreeMap, HashMap};
 
 use driftline_store::{
-    LocalAccountId, StoreError, Tx, Viewer,
+    LocalAccountId, SourceId, StoreError, Tx, Viewer,
     change_feed::{self, FeedSource},
     sync::{SourceView, current_cursor, has_news},
+    viewer::LazyReadableSources,
 };
 
 use super::source_library;
@@ -44,11 +45,13 @@ impl Told {
             sources: BTreeMap::new(),
         };
         let mut is_news = now.account != self.account;
-        let readable = match self.sources.is_empty() {
-            true => Vec::new(),
-            false => change_feed::sources(tx)?,
-        };
-        let readable: HashMap<String, &FeedSource> = readable
+        let ids = self.sources.keys();
+        let ids: Vec<SourceId> = ids
+            .filter_map(|name| source_library::source_id(name))
+            .collect();
+        let named = change_feed::sources_by_ids(tx, &ids)?;
+        let viewer_sources = LazyReadableSources::new(viewer);
+        let readable: HashMap<String, &FeedSource> = named
             .iter()
             .filter(|source| source.shows(viewer).is_some())
             .map(|source| (source_library::name(source), source))
@@ -61,7 +64,7 @@ impl Told {
                         key: source.key,
                         reader: viewer.reader(source.owner),
                     };
-                    has_news(tx, view, viewer, *after)?
+                    has_news(tx, view, &viewer_sources, *after)?
                 }
                 (source, told) => source.is_some() != told.is_some(),
             };

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
-    viewer::{ReadableSources, Viewer},
+    viewer::{LazyReadableSources, ReadableSources, Viewer},
 };
 
 /// Those of some posts that a viewer may see now, by the requested [`PostKey::post`]: each at its
@@ -31,6 +31,15 @@ pub fn by_post_ids(
     by_post_ids_as(tx, keys, viewer, ShownCopy::Best)
 }
 
+/// [`by_post_ids`] for a viewer whose sources other queries of the transaction use, too.
+pub(crate) fn by_post_ids_in(
+    tx: &mut Tx<'_>,
+    keys: &[PostKey],
+    sources: &LazyReadableSources,
+) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
+    shown_to(tx, keys, sources, ShownCopy::Best)
+}
+
 /// The version of each of these posts that [`by_post_ids`] shows, by the requested
 /// [`PostKey::post`]: its place, its copy and the hash of its content. Counts change no version.
 ///
@@ -44,7 +53,8 @@ pub(crate) fn shown_versions(
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
-    let Group { posts, places, .. } = Group::load(tx, keys, viewer)?;
+    let sources = LazyReadableSources::new(viewer);
+    let Group { posts, places, .. } = Group::load(tx, keys, &sources)?;
     let mut versions = HashMap::new();
     for key in keys {
         let first = places.of_post(sql(key.post));
@@ -66,14 +76,18 @@ struct Group {
 }
 
 impl Group {
-    fn load(tx: &mut Tx<'_>, keys: &[PostKey], viewer: Viewer) -> Result<Group, StoreError> {
+    fn load(
+        tx: &mut Tx<'_>,
+        keys: &[PostKey],
+        sources: &LazyReadableSources,
+    ) -> Result<Group, StoreError> {
         let ids: Vec<i64> = keys.iter().map(|key| sql(key.post)).collect();
         let instances: HashSet<i64> = keys.iter().map(|key| sql(key.instance)).collect();
         let instances: Vec<i64> = instances.into_iter().collect();
-        let mut posts = stored_post::by_ids(tx, &ids, Some(&instances), viewer)?;
-        let readable = ReadableSources::load(tx, viewer)?;
-        let copies = Copies::load(tx, &mut posts, &readable)?;
-        let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(&readable))?;
+        let mut posts = stored_post::by_ids(tx, &ids, Some(&instances), sources.viewer())?;
+        let readable = sources.get(tx)?;
+        let copies = Copies::load(tx, &mut posts, readable)?;
+        let places = FirstPlaces::load(tx, &posts, &copies, &Rule::Readable(readable))?;
         Ok(Group {
             posts,
             copies,
@@ -97,6 +111,15 @@ pub(super) fn by_post_ids_as(
     viewer: Viewer,
     shown_copy: ShownCopy,
 ) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
+    shown_to(tx, keys, &LazyReadableSources::new(viewer), shown_copy)
+}
+
+fn shown_to(
+    tx: &mut Tx<'_>,
+    keys: &[PostKey],
+    sources: &LazyReadableSources,
+    shown_copy: ShownCopy,
+) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
     if keys.is_empty() {
         return Ok(HashMap::new());
     }
@@ -104,7 +127,7 @@ pub(super) fn by_post_ids_as(
         posts,
         copies,
         places,
-    } = Group::load(tx, keys, viewer)?;
+    } = Group::load(tx, keys, sources)?;
     let mut shown = HashMap::new();
     for id in keys.iter().map(|key| sql(key.post)) {
         let Some(first) = places.of_post(id) else {

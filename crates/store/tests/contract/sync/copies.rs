@@ -16,12 +16,13 @@ use driftline_store::{
         local_account, marked_post,
     },
     source::LastPosts,
-    sync,
+    sync::{self, ShownPosts},
     timeline::{self, PostKey, TimelinePost},
+    viewer::{LazyReadableSources, Viewer},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use super::{MAX_BYTES, chunk, post_name, update_count};
+use super::{MAX_BYTES, change, chunk, done, post_name, push_resolved, update_count};
 use crate::{
     refresh::{MINUTE_MS, liked},
     social::account,
@@ -37,6 +38,7 @@ on_both!(
     the_posts_of_all_changes_are_read_in_parts,
     copies_count_for_the_bytes_of_a_chunk,
     the_newest_copy_comes_with_the_answer_to_a_push,
+    a_pushed_bookmark_has_the_version_that_was_read_before,
 );
 
 fn key(world: &World, id: u64) -> PostKey {
@@ -68,10 +70,19 @@ fn write_raw(
         .collect())
 }
 
+/// The posts of bookmarks, with their JSON as it came.
+fn raw(sources: &LazyReadableSources) -> ShownPosts<'_> {
+    ShownPosts {
+        sources,
+        write: &write_raw,
+    }
+}
+
 /// The USN and the copy of each living bookmark and favourite, by their keys.
 fn copies(store: &Store, account: LocalAccountId) -> BTreeMap<String, (u64, Option<String>)> {
     let chunk = read(store, move |tx| {
-        sync::chunk_with_copies(tx, account, None, 100, MAX_BYTES, &write_raw)
+        let sources = LazyReadableSources::new(Viewer::Account(account));
+        sync::chunk_with_copies(tx, account, None, 100, MAX_BYTES, raw(&sources))
     });
     let objects = chunk.expect("a chunk").objects.into_iter();
     let copies = objects.map(|object| {
@@ -99,11 +110,17 @@ fn copy(store: &Store, account: LocalAccountId) -> (u64, Option<String>) {
 fn renew(store: &Store, bookmarks: Vec<BookmarkKey>) -> usize {
     let renewed = bookmarks.into_iter().map(|BookmarkKey { account, id }| {
         let outdated = read(store, move |tx| bookmark_copy::outdated(tx, account, &[id]));
-        let renewed = write(store, local_account::root(account), move |tx| {
-            bookmark_copy::renew(tx, account, &[id])
-        });
-        assert_eq!(outdated.len(), renewed);
-        renewed
+        let count = outdated.len();
+        let renew = || {
+            let outdated = outdated.clone();
+            write(store, local_account::root(account), move |tx| {
+                bookmark_copy::renew(tx, account, &outdated)
+            })
+        };
+        assert_eq!(renew(), count);
+        // As another process that has read the same.
+        assert_eq!(renew(), 0);
+        count
     });
     renewed.sum()
 }
@@ -327,7 +344,8 @@ fn copies_count_for_the_bytes_of_a_chunk(store: &Store) {
     loop {
         let from: Option<sync::Cursor> = cursor.clone();
         let chunk = read(store, move |tx| {
-            sync::chunk_with_copies(tx, ann, from.as_ref(), 100, 3_800, &write_raw)
+            let sources = LazyReadableSources::new(Viewer::Account(ann));
+            sync::chunk_with_copies(tx, ann, from.as_ref(), 100, 3_800, raw(&sources))
         });
         let Some(chunk) = chunk else { break };
         sizes.push(chunk.objects.len());
@@ -351,11 +369,50 @@ fn the_newest_copy_comes_with_the_answer_to_a_push(store: &Store) {
     let keys = names.map(|kind| ObjectKey::parse(format!("{kind}:{}", post_name(1))));
     let keys = keys.map(|key| key.expect("a key"));
     let found = read(store, move |tx| {
-        sync::current_objects(tx, ann, &keys, &write_raw)
+        let sources = LazyReadableSources::new(Viewer::Account(ann));
+        sync::current_objects(tx, ann, &keys, raw(&sources))
     });
     assert_eq!(found.len(), 1);
     assert_eq!(found[0].usn.get(), 1);
     let json = found[0].value.json();
     assert_eq!(json["status"], post(1, "text").raw);
     assert_eq!(json["post"], world.timeline()[0].id.to_string());
+}
+
+fn a_pushed_bookmark_has_the_version_that_was_read_before(store: &Store) {
+    let ann = account(store, "ann");
+    let mut world = World::readable(store, "home");
+    world.poll(posts([1]));
+    let one = key(&world, 1);
+    let push = |base: u64| {
+        let shown = read(store, move |tx| bookmark_copy::versions(tx, ann, &[one]));
+        assert_eq!(shown.len(), 1);
+        let resolved = sync::Resolved {
+            posts: [(post_name(1), one)].into(),
+            shown,
+            ..sync::Resolved::default()
+        };
+        let bookmark = format!("bookmark:{}", post_name(1));
+        (resolved, change(&bookmark, base, json!({})))
+    };
+    let (resolved, bookmark) = push(0);
+    assert_eq!(
+        done(&push_resolved(store, ann, vec![bookmark], resolved)),
+        [1]
+    );
+    assert_eq!(renew_all(store), 0);
+
+    // One that is stale by then costs a USN.
+    write(store, local_account::root(ann), move |tx| {
+        marked_post::remove(tx, ann, Mark::Bookmark, one.post)
+    });
+    let (resolved, bookmark) = push(2);
+    world.now_ms += MINUTE_MS;
+    world.poll(vec![edited(1, "better", 50)]);
+    assert_eq!(
+        done(&push_resolved(store, ann, vec![bookmark], resolved)),
+        [3]
+    );
+    assert_eq!(renew_all(store), 1);
+    assert_eq!(copy(store, ann), (4, Some(post(1, "better").raw)));
 }

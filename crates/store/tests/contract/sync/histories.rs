@@ -17,7 +17,10 @@ use crate::{
     world::{START_MS, read, write},
 };
 
-on_both!(a_raised_epoch_makes_replicas_start_again);
+on_both!(
+    a_raised_epoch_makes_replicas_start_again,
+    a_library_that_is_seen_before_or_after_its_objects_loses_nothing,
+);
 
 pub(super) fn start(store: &Store, account: LocalAccountId, cursor: &Cursor) -> Start {
     let cursor = cursor.clone();
@@ -209,4 +212,75 @@ fn a_raised_epoch_makes_replicas_start_again(store: &Store) {
     };
     assert!(matches!(start(store, ann, &earlier), Start::Full { .. }));
     assert_eq!(start(store, ann, &current), Start::Current);
+}
+
+/// Moves the count of an account's library, as if its node showed other commits than that of its objects.
+fn move_count(store: &Store, account: LocalAccountId, by: i64) {
+    let id = i64::try_from(account).expect("an ID");
+    let moved = write(store, local_account::root(account), move |tx| {
+        Ok(tx.execute(
+            "update library set update_count = update_count + $2
+             where owner_id = $1 and owner_kind = 'account' and instance_id = 0",
+            &[&id, &by],
+        )?)
+    });
+    assert_eq!(moved, 1);
+}
+
+/// The nodes of a distributed store share no snapshot.
+fn a_library_that_is_seen_before_or_after_its_objects_loses_nothing(store: &Store) {
+    if !store.is_distributed() {
+        return;
+    }
+    let ann = account(store, "ann");
+    assert_eq!(update_count(store, ann), 0);
+    for number in 1..=2 {
+        set_note(store, ann, number, "text");
+    }
+    let first = cursor(store, ann);
+    let mut replica = Replica::default();
+    replica.pull(store, ann);
+
+    // A commit's USN is seen, and its object is not yet.
+    move_count(store, ann, 1);
+    assert_eq!(cursor(store, ann), first);
+    assert_eq!(start(store, ann, &first), Start::Current);
+    replica.pull(store, ann);
+    let mut full = Replica::default();
+    full.pull(store, ann);
+    move_count(store, ann, -1);
+    set_note(store, ann, 3, "text");
+    for replica in [&mut replica, &mut full] {
+        replica.pull(store, ann);
+        assert_eq!(replica.usns(), living(store, ann));
+    }
+
+    // The object is seen, and its USN is not yet. A device has the cursor from its push.
+    let last = cursor(store, ann);
+    move_count(store, ann, -1);
+    assert_eq!(start(store, ann, &last), Start::Current);
+    assert_eq!(start(store, ann, &first), Start::Current);
+    let mut early = Replica::default();
+    early.pull(store, ann);
+    assert_eq!(early.objects.len(), 2, "up to its cursor");
+    set_note(store, ann, 4, "text");
+    assert_eq!(cursor(store, ann).usn, 4, "no USN is given twice");
+    for replica in [&mut replica, &mut full, &mut early] {
+        replica.pull(store, ann);
+        assert_eq!(replica.usns(), living(store, ann));
+    }
+
+    // A restored store goes on above its rows.
+    let last = cursor(store, ann);
+    move_count(store, ann, 1_000);
+    assert_eq!(start(store, ann, &last), Start::Current);
+    let given = Cursor { usn: 1_004, ..last };
+    assert_eq!(start(store, ann, &given), Start::Current);
+    set_note(store, ann, 5, "text");
+    assert_eq!(cursor(store, ann).usn, 1_005);
+    for cursor in [given, first] {
+        assert_eq!(start(store, ann, &cursor), Start::Changes);
+    }
+    replica.pull(store, ann);
+    assert_eq!(replica.usns(), living(store, ann));
 }

@@ -9,6 +9,7 @@ use driftline_store::{
         source_update_count,
     },
     timeline::{TimelinePost, Viewer},
+    viewer::LazyReadableSources,
 };
 
 use crate::world::{ANN, BOB, World};
@@ -146,7 +147,8 @@ impl Replica {
         let chunk = match self.state {
             State::Full { top, below } => {
                 let chunk = world.read(move |tx| {
-                    source_newest(tx, view, viewer, Some(&is_match), top, below, limits)
+                    let sources = LazyReadableSources::new(viewer);
+                    source_newest(tx, view, &sources, Some(&is_match), top, below, limits)
                 });
                 let usns: Vec<i64> = chunk.entries.iter().map(|entry| entry.usn).collect();
                 assert!(usns.is_sorted_by(|one, next| one > next), "{usns:?}");
@@ -165,7 +167,8 @@ impl Replica {
             }
             State::At(after) => {
                 let chunk = world.read(move |tx| {
-                    source_changes(tx, view, viewer, Some(&is_match), after, limits)
+                    let sources = LazyReadableSources::new(viewer);
+                    source_changes(tx, view, &sources, Some(&is_match), after, limits)
                 });
                 let entries = chunk.entries.iter().map(|entry| entry.usn);
                 let gone = chunk.gone.iter().map(|tombstone| tombstone.usn);
@@ -218,6 +221,6 @@ impl Replica {
             return true;
         };
         let (view, viewer) = (self.view(world), self.by.viewer);
-        world.read(move |tx| has_news(tx, view, viewer, after))
+        world.read(move |tx| has_news(tx, view, &LazyReadableSources::new(viewer), after))
     }
 }
