@@ -5,6 +5,8 @@
     reason = "each test file uses a part of this"
 )]
 
+pub mod sources;
+
 use std::{
     collections::VecDeque,
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -87,6 +89,16 @@ impl Server {
             }
         });
         server
+    }
+
+    /// A server that refuses connections.
+    pub fn refusing() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self {
+            address: listener.local_addr().unwrap().to_string(),
+            answers: Arc::default(),
+            requests: Arc::default(),
+        }
     }
 
     /// Adds an answer to the script.
