@@ -249,12 +249,12 @@ async fn a_replica_reads_a_source_without_its_server() {
         (&marked["bookmarked"], &marked["note"]),
         (&json!(true), &json!("to read"))
     );
-    scene.replica(
+    let added = scene.replica(
         "one",
         &["draft", "add", "Good", "morning", "--reply-to", uri],
     );
-    let drafts = scene.replica("one", &["draft"]);
-    let key = drafts[0]["key"].as_str().unwrap();
+    let key = added[0]["key"].as_str().unwrap();
+    assert_eq!(scene.replica("one", &["draft"])[0]["key"], key);
     scene.replica("one", &["draft", "edit", key, "Good", "evening"]);
     let draft = &scene.replica("one", &["draft"])[0]["value"];
     assert_eq!(
@@ -263,6 +263,9 @@ async fn a_replica_reads_a_source_without_its_server() {
     );
     scene.replica("one", &["draft", "remove", key]);
     assert!(scene.replica("one", &["draft"]).is_empty());
+    let again = scene.run("one", &["draft", "remove", key]);
+    assert_eq!(again.status, 1, "{again:?}");
+    assert!(again.stderr.contains("no such draft"), "{again:?}");
     let words = ["replica", "--replica", "one", "timeline", "--limit", "2"];
     let words = scene.data_dir.run(&words).stdout;
     assert!(words.contains("\n* "), "{words}");
@@ -290,6 +293,11 @@ async fn a_replica_reads_a_source_without_its_server() {
     assert_eq!(scene.run("one", &refused).status, 2);
     let filtered = scene.replica("one", &["subscribe", "sim", "--filter", QUERIES[1]]);
     assert_eq!(filtered[0]["filter"], QUERIES[1], "{filtered:?}");
+    let base = scene.base();
+    let renewal = ["init", &base, "--token-file", "token", "--source", "sim"];
+    scene.replica("one", &renewal);
+    let status = &scene.replica("one", &["status"])[0];
+    assert_eq!(status["subscriptions"][0]["filter"], QUERIES[1], "{status}");
     scene.replica("one", &["sync"]);
     let left = scene.found_offline("one");
     assert_eq!(left[0], left[1]);

@@ -13,15 +13,25 @@ impl ChunkSize {
     /// The first size. A full sync that was interrupted goes on as after a lost answer.
     pub(crate) const fn new(was_interrupted: bool) -> Self {
         match was_interrupted {
-            true => Self {
-                max_bytes: AFTER_LOSS_BYTES,
-                since_loss: Some(0),
-            },
+            true => Self::after(AFTER_LOSS_BYTES),
             false => Self {
                 max_bytes: FIRST_BYTES,
                 since_loss: None,
             },
         }
+    }
+
+    /// The size after a synchronization that lost an answer and left this size.
+    pub(crate) const fn after(max_bytes: u32) -> Self {
+        Self {
+            max_bytes,
+            since_loss: Some(0),
+        }
+    }
+
+    /// The size that the next synchronization begins with if this one fails; `None` if no answer was lost.
+    pub(crate) fn left(self) -> Option<u32> {
+        self.since_loss.map(|_| self.max_bytes)
     }
 
     /// The largest size of the next chunk in bytes.

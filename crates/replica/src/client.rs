@@ -89,7 +89,7 @@ impl Client {
     }
 
     /// Opens a stream that tells of changes of the account's library and of these sources' libraries, the first time at once.
-    /// At most 200 of them are named. The request is sent once.
+    /// Only the first 200 of them are named. The request is sent once.
     ///
     /// # Errors
     /// [`ReplicaError`] if the server does not answer or refuses, as it does if the account may not read one of the libraries.
@@ -97,11 +97,12 @@ impl Client {
         &self,
         libraries: impl IntoIterator<Item = &'a str>,
     ) -> Result<NewsStream, ReplicaError> {
-        let named = libraries.into_iter().take(MAX_NAMED);
-        let query = {
+        let (query, names_all) = {
+            let mut libraries = libraries.into_iter();
+            let named = libraries.by_ref().take(MAX_NAMED);
             let mut pairs = Serializer::new(String::new());
             pairs.extend_pairs(named.map(|library| ("library", library)));
-            pairs.finish()
+            (pairs.finish(), libraries.next().is_none())
         };
         let url = format!("{}{EVENTS}?{query}", self.server);
         let request = self.http.get(url).bearer_auth(self.token.expose());
@@ -110,7 +111,7 @@ impl Client {
             .await
             .map_err(|error| self.unreachable(&error))?;
         match response.status() {
-            StatusCode::OK => Ok(NewsStream::new(response)),
+            StatusCode::OK => Ok(NewsStream::new(response, names_all)),
             status => Err(self.refusal(status, &[], retry_after_s(&response))),
         }
     }
@@ -158,7 +159,7 @@ impl Client {
                     return Ok(answer);
                 }
                 Err(error) => {
-                    if matches!(error, ReplicaError::Unreachable { .. }) {
+                    if let ReplicaError::Unreachable { is_lost: true, .. } = error {
                         size.lose();
                     }
                     self.wait_after(error, &mut backoff, random).await?;
@@ -279,6 +280,7 @@ impl Client {
         ReplicaError::Unreachable {
             server: self.server.to_string(),
             cause: self.token.without(&cause(error)),
+            is_lost: !error.is_connect(),
         }
     }
 

@@ -69,6 +69,8 @@ pub enum ReplicaError {
         server: String,
         /// The cause.
         cause: String,
+        /// True if there was a connection, so that the request or its answer was lost.
+        is_lost: bool,
     },
     /// The server is busy or has failed.
     #[error("{server} cannot answer now ({status}{text}); changes stay here until it can")]
@@ -93,12 +95,6 @@ pub enum ReplicaError {
         status: u16,
         /// The server's words after a colon, or nothing.
         text: String,
-    },
-    /// The library changes all the time.
-    #[error("the library on {server} changed at each try; try again later")]
-    Moving {
-        /// The server.
-        server: String,
     },
     /// The server has another record of this device's pushes: the replica was restored or copied.
     #[error("{server} knows this device otherwise: its replica was restored or copied")]
@@ -134,7 +130,7 @@ pub enum ReplicaError {
     },
     /// A pull would remove most of a library.
     #[error(
-        "the server lacks {removed} of the {all} objects of {library}, which would be removed here. Nothing was removed. If that is right, add --yes"
+        "the server lacks {removed} of the {all} objects of {library}, which would be removed here. Nothing was removed: `driftline replica sync` asks whether that is right"
     )]
     ManyRemoved {
         /// The library, in words.
@@ -194,6 +190,11 @@ impl ReplicaError {
                 | Self::Locked(_)
                 | Self::Db(DbError::Busy(_))
         )
+    }
+
+    /// True if the answer may be one of a proxy while the server is away: a missing page, a redirect, or no JSON.
+    pub const fn may_be_of_proxy(&self) -> bool {
+        matches!(self, Self::NoSync { .. } | Self::Malformed { .. })
     }
 
     /// The wait that the server asks for, at most 10 minutes.

@@ -5,14 +5,21 @@ use reqwest::Response;
 pub struct NewsStream {
     response: Response,
     lines: EventLines,
+    names_all: bool,
 }
 
 impl NewsStream {
-    pub(crate) fn new(response: Response) -> Self {
+    pub(crate) fn new(response: Response, names_all: bool) -> Self {
         Self {
             response,
             lines: EventLines::default(),
+            names_all,
         }
+    }
+
+    /// False if there were more libraries than a stream can tell of.
+    pub const fn names_all(&self) -> bool {
+        self.names_all
     }
 
     /// Waits for news; false once the stream has ended. May be dropped at any time.

@@ -66,23 +66,30 @@ struct CopyValue<'a> {
     status: &'a RawValue,
 }
 
-/// The copies of posts that bookmarks have and `is_shown` accepts, the last changed first, each with the ID by which the
-/// server knows the post.
-pub(crate) fn copies(
-    tx: &mut Tx<'_>,
-    mut is_shown: impl FnMut(&str) -> bool,
-) -> Result<Vec<(String, Box<RawValue>)>, ReplicaError> {
-    let found = tx.query(
-        "select value from object where key >= 'bookmark:' and key < 'bookmark;' and value is not null
+/// The keys of bookmarks, the last changed first.
+pub(crate) fn bookmarks(tx: &mut Tx<'_>) -> Result<Vec<String>, ReplicaError> {
+    Ok(tx.query(
+        "select key from object where key >= 'bookmark:' and key < 'bookmark;' and value is not null
          order by base_usn desc, key",
         &[],
+        |row| row.text("key"),
+    )?)
+}
+
+/// The copy of the post that a bookmark has, with the ID by which the server knows the post.
+pub(crate) fn copy(
+    tx: &mut Tx<'_>,
+    bookmark: &str,
+) -> Result<Option<(String, Box<RawValue>)>, ReplicaError> {
+    let found = tx.query_opt(
+        "select value from object where key = $1 and value is not null",
+        &[&bookmark],
         |row| {
             let value = serde_json::from_str::<CopyValue<'_>>(row.str("value")?).ok();
-            let shown = value.filter(|value| is_shown(value.status.get()));
-            Ok(shown.map(|value| (value.post.unwrap_or_default(), value.status.to_owned())))
+            Ok(value.map(|value| (value.post.unwrap_or_default(), value.status.to_owned())))
         },
     )?;
-    Ok(found.into_iter().flatten().collect())
+    Ok(found.flatten())
 }
 
 /// Reads an object.

@@ -221,6 +221,27 @@ impl Replica {
         self.write(move |tx| edit(tx, &key, value.clone())).await
     }
 
+    /// Gives an object the value that `change` makes of the present one, in one transaction; `None` deletes it. Returns `None`
+    /// if the replica does not have the object.
+    ///
+    /// # Errors
+    /// The same as those of [`Replica::edit`].
+    pub async fn edit_with(
+        &self,
+        key: ObjectKey,
+        mut change: impl FnMut(Value) -> Option<Value> + Send + 'static,
+    ) -> Result<Option<Edited>, ReplicaError> {
+        self.write(move |tx| {
+            let found = object_row::get(tx, &key)?.and_then(|object| object.value);
+            let Some(value) = found else {
+                return Ok(None);
+            };
+            let value = checked(&key, change(value))?;
+            edit(tx, &key, value).map(Some)
+        })
+        .await
+    }
+
     /// The open conflicts, or all, by their numbers.
     ///
     /// # Errors

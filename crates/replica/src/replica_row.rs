@@ -13,6 +13,8 @@ pub(crate) struct ReplicaRow {
     pub(crate) identity: DeviceIdentity,
     pub(crate) synced_at_ms: Option<i64>,
     pub(crate) pull: PullCounts,
+    /// The size of the next chunk if the last synchronization lost an answer and failed.
+    pub(crate) chunk_bytes: Option<u32>,
 }
 
 /// The numbers of objects of a pull that is not complete.
@@ -27,7 +29,8 @@ pub(crate) struct PullCounts {
 /// Reads the row; `None` in a database that has none yet.
 pub(crate) fn get(tx: &mut Tx<'_>) -> Result<Option<ReplicaRow>, ReplicaError> {
     let texts = tx.query_opt(
-        "select url, binding, progress, identity, synced_at_ms, pull_held, pull_removed
+        "select url, binding, progress, identity, synced_at_ms, pull_held, pull_removed,
+             chunk_bytes
          from replica where one = 1",
         &[],
         |row| {
@@ -36,14 +39,15 @@ pub(crate) fn get(tx: &mut Tx<'_>) -> Result<Option<ReplicaRow>, ReplicaError> {
                 row.text("progress")?,
                 row.text("identity")?,
             ];
-            let times = row.opt_i64("synced_at_ms")?;
+            let numbers = (row.opt_i64("synced_at_ms")?, row.opt_i64("chunk_bytes")?);
             let pull = (row.opt_i64("pull_held")?, row.i64("pull_removed")?);
-            Ok((row.text("url")?, json, times, pull))
+            Ok((row.text("url")?, json, numbers, pull))
         },
     )?;
-    let Some((url, [binding, progress, identity], synced_at_ms, (held, removed))) = texts else {
+    let Some((url, [binding, progress, identity], numbers, (held, removed))) = texts else {
         return Ok(None);
     };
+    let (synced_at_ms, chunk_bytes) = numbers;
     let count = |number: i64| usize::try_from(number).unwrap_or_default();
     Ok(Some(ReplicaRow {
         url,
@@ -55,6 +59,7 @@ pub(crate) fn get(tx: &mut Tx<'_>) -> Result<Option<ReplicaRow>, ReplicaError> {
             held: held.map(count),
             removed: count(removed),
         },
+        chunk_bytes: chunk_bytes.and_then(|bytes| u32::try_from(bytes).ok()),
     }))
 }
 
@@ -121,8 +126,17 @@ pub(crate) fn set_pull(tx: &mut Tx<'_>, pull: PullCounts) -> Result<(), ReplicaE
 /// Stores the time of a complete synchronization.
 pub(crate) fn set_synced(tx: &mut Tx<'_>, at_ms: i64) -> Result<(), ReplicaError> {
     tx.execute(
-        "update replica set synced_at_ms = $1 where one = 1",
+        "update replica set synced_at_ms = $1, chunk_bytes = null where one = 1",
         &[&at_ms],
+    )?;
+    Ok(())
+}
+
+/// Stores the size of the next chunk after a synchronization that lost an answer and failed.
+pub(crate) fn set_chunk_bytes(tx: &mut Tx<'_>, bytes: u32) -> Result<(), ReplicaError> {
+    tx.execute(
+        "update replica set chunk_bytes = $1 where one = 1",
+        &[&bytes],
     )?;
     Ok(())
 }

@@ -12,6 +12,8 @@ create table replica (
     -- While a pull is not complete: the number of objects at its start, and of those that it has removed.
     pull_held {i64},
     pull_removed {i64} not null,
+    -- The size of the next chunk if the last sync lost an answer and failed.
+    chunk_bytes {i64},
     -- Unix ms, by the device's clock.
     synced_at_ms {i64}
 ) {strict};

@@ -158,10 +158,20 @@ impl Replica {
             sources: SourceSession::new(row.binding.clone(), sources),
             session: SyncSession::new(row.progress, Some(row.binding)),
             work: SyncProgress::default(),
-            chunk_size: ChunkSize::new(was_interrupted),
+            chunk_size: match row.chunk_bytes {
+                Some(bytes) => ChunkSize::after(bytes),
+                None => ChunkSize::new(was_interrupted),
+            },
             max_changes: MAX_PUSH_CHANGES,
         };
-        run.steps(direction).await?;
+        if let Err(error) = run.steps(direction).await {
+            // A program that tries each request once would else ask for a chunk of the same size forever.
+            if let Some(bytes) = run.chunk_size.left() {
+                self.write(move |tx| replica_row::set_chunk_bytes(tx, bytes))
+                    .await?;
+            }
+            return Err(error);
+        }
         let work = run.work;
         self.write(move |tx| {
             replica_row::set_synced(tx, now_ms)?;

@@ -168,17 +168,38 @@ impl Scan<'_> {
             .filter
             .filter(|_| one.is_none() && self.query.below.is_none())
         {
-            let matches = |status: &str| filter.matches(status, self.origin);
-            for (place, status) in object_row::copies(tx, matches)? {
-                let post = RawObject::parse(status.get()).unwrap_or_default();
-                let uri = post.some_text("uri").map(Cow::into_owned);
-                let is_new = uri.is_none_or(|uri| self.names.insert(uri));
-                if is_new && posts.len() < self.query.limit {
-                    posts.push(shown(tx, &status, (place, String::new()), self.origin)?);
-                }
-            }
+            self.add_bookmarked(tx, filter, &mut posts)?;
         }
         Ok(posts)
+    }
+
+    /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs.
+    fn add_bookmarked(
+        &mut self,
+        tx: &mut Tx<'_>,
+        filter: &Filter,
+        posts: &mut Vec<ReplicaPost>,
+    ) -> Result<(), ReplicaError> {
+        if posts.len() >= self.query.limit {
+            return Ok(());
+        }
+        for key in object_row::bookmarks(tx)? {
+            if posts.len() >= self.query.limit {
+                break;
+            }
+            let Some((place, status)) = object_row::copy(tx, &key)? else {
+                continue;
+            };
+            if !filter.matches(status.get(), self.origin) {
+                continue;
+            }
+            let post = RawObject::parse(status.get()).unwrap_or_default();
+            let uri = post.some_text("uri").map(Cow::into_owned);
+            if uri.is_none_or(|uri| self.names.insert(uri)) {
+                posts.push(shown(tx, &status, (place, String::new()), self.origin)?);
+            }
+        }
+        Ok(())
     }
 
     /// The library of the source that is asked for.

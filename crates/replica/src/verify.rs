@@ -38,6 +38,8 @@ pub struct VerifiedLibrary {
     /// True if the server's versions of all objects are here. Of a source's post, the place, the time of its last edit and its
     /// visibility are compared.
     pub is_equal: bool,
+    /// True if the library changed at each try, so that nothing is known of it. `is_equal` is false then.
+    pub is_moving: bool,
     /// The number of objects here. Changes that were not sent do not count.
     pub here: u64,
     /// The number of objects on the server.
@@ -45,10 +47,11 @@ pub struct VerifiedLibrary {
 }
 
 impl Replica {
-    /// Fetches the changes of the server's libraries and compares them with the replica by digests.
+    /// Fetches the changes of the server's libraries and compares them with the replica by digests. A source that the account may
+    /// not read any more is left out.
     ///
     /// # Errors
-    /// The same as those of [`Replica::pull`]; [`ReplicaError::Moving`] if a library changed at each try.
+    /// The same as those of [`Replica::pull`].
     pub async fn verify(
         &self,
         client: &Client,
@@ -57,7 +60,7 @@ impl Replica {
         let mut libraries = vec![self.verify_account(client, context).await?];
         let subscriptions = self.read(subscription_row::list).await?;
         for row in subscriptions.into_iter().filter(|row| !row.is_gone) {
-            libraries.push(self.verify_source(client, context, row).await?);
+            libraries.extend(self.verify_source(client, context, &row).await?);
         }
         Ok(Verified {
             is_equal: libraries.iter().all(|of| of.is_equal),
@@ -72,7 +75,8 @@ impl Replica {
     /// fails.
     pub async fn begin_again(&self, verified: &Verified) -> Result<(), ReplicaError> {
         let _lock = self.lock().await?;
-        let differ = verified.libraries.iter().filter(|of| !of.is_equal);
+        let libraries = verified.libraries.iter();
+        let differ = libraries.filter(|of| !of.is_equal && !of.is_moving);
         let differ: Vec<String> = differ.map(|of| of.library.clone()).collect();
         self.write(move |tx| {
             for library in &differ {
@@ -106,6 +110,7 @@ impl Replica {
             filter: None,
             cursor: None,
         };
+        let mut verified = VerifiedLibrary::moving(ACCOUNT_LIBRARY, None);
         for _ in 0..MAX_TRIES {
             self.pull(client, context).await?;
             let there = client.digest(&request, context.random).await?;
@@ -115,52 +120,75 @@ impl Replica {
                     Ok((progress, object_row::digest(tx)?))
                 })
                 .await?;
+            (verified.here, verified.there) = (here.count(), there.count);
             // Another process may be in a full sync.
             if progress.is_complete() && progress.cursor.as_ref() == Some(&there.cursor) {
-                return Ok(VerifiedLibrary {
-                    library: request.library,
-                    source: None,
-                    is_equal: here.count() == there.count && here.text() == there.digest,
-                    here: here.count(),
-                    there: there.count,
-                });
+                verified.is_equal = here.count() == there.count && here.text() == there.digest;
+                verified.is_moving = false;
+                break;
             }
         }
-        Err(self.moving())
+        Ok(verified)
     }
 
-    /// Compares the copy of a source with the library as it is. Its cursors are not compared, which would tell of posts that the
-    /// account may not see: if the digests differ twice and nothing comes between, the copies differ. Once is not enough, since
-    /// a deleted post is hidden a moment before its tombstone is in the library.
+    /// Compares the copy of a source with the library as it is; `None` if the account may not read it any more. Its cursors are
+    /// not compared, which would tell of posts that the account may not see: if the digests differ twice and nothing comes
+    /// between, the copies differ. Once is not enough, since a deleted post is hidden a moment before its tombstone is in the
+    /// library.
     async fn verify_source(
         &self,
         client: &Client,
         context: &mut SyncContext<'_>,
-        row: SubscriptionRow,
-    ) -> Result<VerifiedLibrary, ReplicaError> {
+        row: &SubscriptionRow,
+    ) -> Result<Option<VerifiedLibrary>, ReplicaError> {
+        let library = row.progress.library.as_str();
+        let mut verified = VerifiedLibrary::moving(library, Some(row.source.clone()));
         let mut has_differed = false;
         for _ in 0..MAX_TRIES {
-            let there = self.digest_there(client, context, &row).await?;
-            let library = row.progress.library.clone();
-            let here = self.read(move |tx| digest_here(tx, &library)).await?;
-            let is_equal = here == there;
-            if !is_equal {
-                let has_news = self.pull(client, context).await?.has_changes();
+            let there = match self.digest_there(client, context, row).await {
+                Err(error @ ReplicaError::NoSync { status: 404, .. }) => {
+                    self.pull(client, context).await?;
+                    return match self.is_subscribed(library).await? {
+                        true => Err(error),
+                        false => Ok(None),
+                    };
+                }
+                there => there?,
+            };
+            let here = self.digest_here(library).await?;
+            (verified.here, verified.there) = (here.count(), there.count());
+            verified.is_equal = here == there;
+            if !verified.is_equal {
+                self.pull(client, context).await?;
+                let has_news = self.digest_here(library).await? != here;
                 if has_news || !has_differed {
                     has_differed = !has_news;
-                    tokio::time::sleep(PAUSE).await;
+                    // News is compared at once, before more comes.
+                    if !has_news {
+                        tokio::time::sleep(PAUSE).await;
+                    }
                     continue;
                 }
             }
-            return Ok(VerifiedLibrary {
-                library: row.progress.library,
-                source: Some(row.source),
-                is_equal,
-                here: here.count(),
-                there: there.count(),
-            });
+            verified.is_moving = false;
+            break;
         }
-        Err(self.moving())
+        Ok(Some(verified))
+    }
+
+    async fn is_subscribed(&self, library: &str) -> Result<bool, ReplicaError> {
+        let library = library.to_owned();
+        self.read(move |tx| {
+            let row = subscription_row::get(tx, &library)?;
+            Ok(row.is_some_and(|row| !row.is_gone))
+        })
+        .await
+    }
+
+    /// The digest of the copy of a source.
+    async fn digest_here(&self, library: &str) -> Result<LibraryDigest, ReplicaError> {
+        let library = library.to_owned();
+        self.read(move |tx| digest_here(tx, &library)).await
     }
 
     /// The sum of the server's digests of the parts of a source.
@@ -180,8 +208,20 @@ impl Replica {
             cursor: None,
         };
         let mut sum = LibraryDigest::default();
+        let mut restarts = 0;
         for _ in 0..MAX_PARTS {
-            let answer = client.digest(&request, context.random).await?;
+            let answer = match client.digest(&request, context.random).await {
+                // The server does not know its cursor any more: it was restored, or begins this library again.
+                Err(ReplicaError::Rejected { status: 422, .. })
+                    if request.cursor.is_some() && restarts < MAX_RESTARTS =>
+                {
+                    restarts += 1;
+                    request.cursor = None;
+                    sum = LibraryDigest::default();
+                    continue;
+                }
+                answer => answer?,
+            };
             let part = LibraryDigest::of_answer(&answer);
             sum.add_part(part.ok_or_else(|| malformed("a digest is not valid"))?);
             let found = Binding {
@@ -196,10 +236,18 @@ impl Replica {
         }
         Err(malformed("a digest has too many parts"))
     }
+}
 
-    fn moving(&self) -> ReplicaError {
-        ReplicaError::Moving {
-            server: self.url().to_string(),
+impl VerifiedLibrary {
+    /// The outcome before the first comparison that counts.
+    fn moving(library: &str, source: Option<String>) -> Self {
+        Self {
+            library: library.to_owned(),
+            source,
+            is_equal: false,
+            is_moving: true,
+            here: 0,
+            there: 0,
         }
     }
 }
@@ -242,6 +290,8 @@ fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaE
 const PAUSE: Duration = Duration::from_secs(1);
 /// The number of tries while others change a library.
 const MAX_TRIES: u32 = 5;
+/// The number of times that a digest is begun again.
+const MAX_RESTARTS: u32 = 3;
 /// The number of parts of a digest, each of which takes the server half a second.
 const MAX_PARTS: u32 = 10_000;
 /// The number of entries that are read at once.

@@ -3,6 +3,7 @@
 
 mod support;
 
+use driftline_core::sync::ObjectKey;
 use driftline_replica::{ReplicaError, ReplicaStatus};
 use serde_json::{Value, json};
 use support::{ACCOUNT, Answer, Device, ONCE, SERVER, Server};
@@ -184,4 +185,32 @@ async fn an_edit_is_clean_only_with_the_usn_that_the_server_returns() {
     device.sync(&server).await.unwrap();
     let push = server.requests().swap_remove(1).json();
     assert_eq!(push["changes"][0]["base"], "17");
+}
+
+#[tokio::test]
+async fn an_edit_of_the_present_value_keeps_what_other_devices_have_changed() {
+    let server = Server::start();
+    let key = "draft:0000000000000000000000000000000a";
+    let draft = |text: &str| {
+        json!({
+            "text": text, "spoiler_text": "", "visibility": null, "sensitive": false, "language": null,
+            "in_reply_to": "https://a.example/1",
+        })
+    };
+    let device = synced(&server, &[object(key, 3, &draft("a"))]).await;
+    let replica = device.open().await;
+    let edit = async |key: &str| {
+        let key = ObjectKey::parse(key).unwrap();
+        let change = |mut value: Value| {
+            value["text"] = json!("b");
+            Some(value)
+        };
+        replica.edit_with(key, change).await.unwrap()
+    };
+    let edited = edit(key).await.unwrap();
+    assert!(edited.changed && edited.dirty);
+    assert_eq!(edit("draft:0000000000000000000000000000000b").await, None);
+    replica.close().await;
+    let objects = device.objects().await;
+    assert_eq!(objects, [(key.to_owned(), draft("b"))]);
 }

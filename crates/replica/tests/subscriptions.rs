@@ -5,103 +5,20 @@ mod support;
 
 use std::sync::Arc;
 
-use driftline_core::{post::Visibility, sync::LibraryDigest};
 use driftline_replica::{
     ReplicaError, ReplicaPost, Subscription, SyncContext, TimelineQuery, Verified,
 };
 use serde_json::{Value, json};
-use support::{ACCOUNT, Answer, Device, ONCE, Request, SERVER, Server, random};
-
-const HOME: &str = "source:3";
-const NEWS: &str = "source:4";
-
-fn uri(name: &str) -> String {
-    format!("https://a.example/{name}")
-}
-
-/// An entry whose text is the post's name.
-fn post(name: &str, place: u64) -> Value {
-    let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako"});
-    let status = json!({
-        "id": place.to_string(), "uri": uri(name), "content": format!("<p>{name}</p>"),
-        "created_at": "2026-01-01T00:00:00.000Z", "visibility": "public", "account": account,
-    });
-    let value = json!({"place": place.to_string(), "status": status});
-    json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
-}
+use support::{
+    Answer, Device, ONCE, Request, Server,
+    sources::{
+        HOME, NEWS, at, libraries, own, part, post, posts, subscribe, subscribe_with, synced,
+        then_libraries, uri,
+    },
+};
 
 fn gone(name: &str) -> Value {
     json!({"key": format!("post:{}", uri(name)), "usn": "0"})
-}
-
-/// The posts with these numbers, each at the place of its number.
-fn posts(numbers: impl IntoIterator<Item = u64>) -> Vec<Value> {
-    let numbers = numbers.into_iter();
-    numbers.map(|n| post(&format!("p{n}"), n)).collect()
-}
-
-fn part(library: &str, state: &str, cursor: &str, more: bool, objects: &[Value]) -> Value {
-    json!({"library": library, "state": state, "cursor": cursor, "more": more, "objects": objects})
-}
-
-/// The first answer about the account's library.
-fn own() -> Value {
-    part("account", "full", "c9", false, &[])
-}
-
-/// Answers a subscription; the server has these sources.
-fn then_libraries(server: &Server, sources: &[(&str, &str)]) {
-    server.then_news(json!([]));
-    let own = json!({"library": "account"});
-    let sources = sources
-        .iter()
-        .map(|(library, source)| json!({"library": library, "source": source}));
-    let libraries: Vec<Value> = std::iter::once(own).chain(sources).collect();
-    server.then(Answer::Json(200, json!(libraries)));
-}
-
-async fn subscribe(
-    device: &Device,
-    server: &Server,
-    names: &[&str],
-) -> Result<Vec<Subscription>, ReplicaError> {
-    subscribe_with(device, server, names, None).await
-}
-
-async fn subscribe_with(
-    device: &Device,
-    server: &Server,
-    names: &[&str],
-    filter: Option<&str>,
-) -> Result<Vec<Subscription>, ReplicaError> {
-    let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
-    let replica = device.open().await;
-    let client = device.client(server);
-    let subscribed = replica
-        .subscribe(&client, &names, filter, &mut random)
-        .await;
-    replica.close().await;
-    subscribed
-}
-
-/// A device that subscribes to these sources and has these posts of each, at the cursor `s9`.
-async fn synced(server: &Server, sources: &[(&str, &str, Vec<Value>)]) -> Device {
-    let device = Device::made(server).await;
-    let names: Vec<(&str, &str)> = sources.iter().map(|of| (of.0, of.1)).collect();
-    then_libraries(server, &names);
-    let names: Vec<&str> = names.iter().map(|(_, source)| *source).collect();
-    let subscribed = subscribe(&device, server, &names).await.unwrap();
-    assert_eq!(subscribed.len(), sources.len());
-    let parts = sources
-        .iter()
-        .map(|(library, _, posts)| part(library, "full", "s9", false, posts));
-    let news: Vec<Value> = std::iter::once(own()).chain(parts).collect();
-    server.then_news(json!(news));
-    server.then_news(json!([]));
-    device.sync(server).await.unwrap();
-    assert_eq!(server.answers_left(), 0);
-    server.requests();
-    device
 }
 
 async fn timeline(device: &Device, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
@@ -138,22 +55,6 @@ async fn subscriptions(device: &Device) -> Vec<Subscription> {
     let status = replica.status().await.unwrap();
     replica.close().await;
     status.subscriptions
-}
-
-/// The libraries and cursors of a request.
-fn libraries(request: &Request) -> Vec<(String, Value)> {
-    let request = request.json();
-    let libraries = request["libraries"].as_array().unwrap().iter();
-    libraries
-        .map(|of| {
-            let library = of["library"].as_str().unwrap();
-            (library.to_owned(), of["cursor"].clone())
-        })
-        .collect()
-}
-
-fn at(library: &str, cursor: &str) -> (String, Value) {
-    (library.to_owned(), json!(cursor))
 }
 
 #[tokio::test]
@@ -362,91 +263,6 @@ async fn a_filter_has_only_terms_of_the_post_itself() {
     assert!(server.requests().is_empty());
 }
 
-/// Answers a request for a part of a digest, which is of these posts.
-fn then_digest(server: &Server, cursor: &str, more: bool, posts: &[Value]) {
-    let mut digest = LibraryDigest::default();
-    for post in posts {
-        let place = post["value"]["place"].as_str().unwrap().parse().unwrap();
-        let key = post["key"].as_str().unwrap();
-        digest.add_entry(key, place, None, Visibility::Public);
-    }
-    let part = json!({
-        "server": SERVER, "account": ACCOUNT, "cursor": cursor, "more": more,
-        "count": digest.count(), "digest": digest.text(),
-    });
-    server.then(Answer::Json(200, part));
-}
-
-async fn verify(device: &Device, server: &Server) -> Result<Verified, ReplicaError> {
-    let replica = device.open().await;
-    let client = device.client(server);
-    let mut random = random;
-    let mut context = SyncContext {
-        now_ms: 0,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |_| {},
-    };
-    let verified = replica.verify(&client, &mut context).await;
-    if let Ok(verified) = &verified {
-        replica.begin_again(verified).await.unwrap();
-    }
-    replica.close().await;
-    verified
-}
-
-#[tokio::test]
-async fn sources_are_verified_by_the_sum_of_their_parts() {
-    let server = Server::start();
-    let device = synced(&server, &[(HOME, "home", posts(1..=3))]).await;
-    let own_digest = json!({
-        "server": SERVER, "account": ACCOUNT, "cursor": "c9", "count": 0, "digest": "0".repeat(16),
-    });
-    let begin = || {
-        server.then_news(json!([]));
-        server.then(Answer::Json(200, own_digest.clone()));
-    };
-    begin();
-    then_digest(&server, "d2", true, &posts([3]));
-    then_digest(&server, "d1", false, &posts([2, 1]));
-    let verified = verify(&device, &server).await.unwrap();
-    assert!(verified.is_equal, "{verified:?}");
-    let requests = server.requests();
-    let cursors: Vec<Value> = requests[2..]
-        .iter()
-        .map(|of| of.json()["cursor"].clone())
-        .collect();
-    assert_eq!(cursors, [Value::Null, json!("d2")]);
-
-    // What came meanwhile is fetched before it counts as a difference.
-    begin();
-    then_digest(&server, "d1", false, &posts([4, 3, 2, 1]));
-    server.then_news(json!([part(HOME, "changes", "s10", false, &posts([4]))]));
-    then_digest(&server, "d1", false, &posts([4, 3, 2, 1]));
-    assert!(verify(&device, &server).await.unwrap().is_equal);
-
-    begin();
-    for _ in 0..2 {
-        then_digest(&server, "d1", false, &posts([5, 4, 3, 2, 1]));
-        server.then_news(json!([]));
-    }
-    let verified = verify(&device, &server).await.unwrap();
-    let [own, home] = verified.libraries.try_into().unwrap();
-    assert!(own.is_equal && !home.is_equal);
-    assert_eq!((home.here, home.there), (4, 5));
-    // The next one fetches all of it.
-    server.requests();
-    server.then_news(json!([part(HOME, "full", "t9", false, &posts(1..=5))]));
-    server.then_news(json!([]));
-    device.sync(&server).await.unwrap();
-    let first = &server.requests()[0];
-    assert_eq!(
-        libraries(first),
-        [at("account", "c9"), (HOME.to_owned(), Value::Null)]
-    );
-    assert_eq!(server.answers_left(), 0);
-}
-
 #[tokio::test]
 async fn a_stream_tells_of_the_libraries_that_are_named() {
     let server = Server::start();
@@ -460,7 +276,13 @@ async fn a_stream_tells_of_the_libraries_that_are_named() {
     let [request] = server.requests().try_into().unwrap();
     let expected = "/api/driftline/v1/sync/events?library=source%3A3&library=source%3A4";
     assert_eq!(request.path, expected);
-    assert!(request.authorization.starts_with("Bearer "));
+    assert!(request.authorization.starts_with("Bearer ") && news.names_all());
+    let many: Vec<String> = (0..201).map(|id| format!("source:{id}")).collect();
+    server.then(Answer::Events(event));
+    let news = client.news(many.iter().map(String::as_str)).await.unwrap();
+    assert!(!news.names_all());
+    let [request] = server.requests().try_into().unwrap();
+    assert_eq!(request.path.matches("library=").count(), 200);
     server.then(Answer::Json(404, json!({"error": "Record not found"})));
     let refused = client.news([]).await;
     assert!(matches!(refused, Err(ReplicaError::NoSync { .. })));
@@ -655,6 +477,11 @@ async fn bookmarked_posts_are_found_without_their_source() {
         ..all_posts()
     };
     assert_eq!(names(&device, two).await, ["p2", "p1"]);
+    let one = TimelineQuery {
+        limit: 1,
+        ..matching("elsewhere")
+    };
+    assert_eq!(names(&device, one).await, ["elsewhere"]);
     let found = timeline(&device, matching("elsewhere")).await.unwrap();
     let found = (found[0].bookmarked, found[0].source.as_str());
     assert_eq!(found, (true, ""));

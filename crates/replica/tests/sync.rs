@@ -70,10 +70,49 @@ async fn after_a_lost_answer_and_in_a_full_sync_that_goes_on_chunks_are_small() 
     server.then_news(chunk("full", "c9", false, oldest, json!([])));
     server.then_news(json!([]));
     device.sync(&server).await.unwrap();
-    assert_eq!(sizes(&server), [50_000, 50_000]);
+    assert_eq!(sizes(&server), [25_000, 25_000]);
     server.then_news(json!([]));
     device.sync(&server).await.unwrap();
     assert_eq!(sizes(&server), [125_000]);
+}
+
+#[tokio::test]
+async fn chunks_become_smaller_with_each_sync_whose_answer_is_lost() {
+    let server = Server::start();
+    let device = synced(&server, json!([])).await;
+    // Nothing was lost by a request that was not sent.
+    let error = device.sync(&Server::refusing()).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    for bytes in [125_000, 50_000, 25_000] {
+        server.then(Answer::Lost);
+        device.sync(&server).await.unwrap_err();
+        assert_eq!(sizes(&server), [bytes]);
+    }
+    let objects = json!([object(POST, 10, "a")]);
+    server.then_news(chunk("changes", "c10", false, objects, json!([])));
+    device.sync(&server).await.unwrap();
+    assert_eq!(sizes(&server), [12_500]);
+    server.then_news(json!([]));
+    device.sync(&server).await.unwrap();
+    assert_eq!(sizes(&server), [125_000]);
+}
+
+#[tokio::test]
+async fn answers_of_a_proxy_are_told_from_refusals() {
+    let server = Server::start();
+    let device = synced(&server, json!([])).await;
+    let json = |status| Answer::Json(status, json!({"error": "maintenance"}));
+    for (answer, may_be_of_proxy) in [
+        (json(302), true),
+        (json(404), true),
+        (Answer::Events("<html>maintenance</html>"), true),
+        (json(401), false),
+        (json(400), false),
+    ] {
+        server.then(answer.clone());
+        let error = device.sync(&server).await.unwrap_err();
+        assert_eq!(error.may_be_of_proxy(), may_be_of_proxy, "{answer:?}");
+    }
 }
 
 #[tokio::test]

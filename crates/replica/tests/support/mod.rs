@@ -6,6 +6,7 @@
 )]
 
 pub mod notes;
+pub mod sources;
 
 use std::{
     collections::VecDeque,
@@ -96,6 +97,16 @@ impl Server {
             }
         });
         server
+    }
+
+    /// A server that refuses connections.
+    pub fn refusing() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self {
+            address: listener.local_addr().unwrap().to_string(),
+            answers: Arc::default(),
+            requests: Arc::default(),
+        }
     }
 
     /// Adds an answer to the script.

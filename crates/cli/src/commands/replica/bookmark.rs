@@ -45,11 +45,14 @@ pub async fn edit(
     let replica = Replica::open(folder).await?;
     let edited = replica.edit(key, value).await;
     replica.close().await;
-    output::reply(json, &edited?, |of: &Edited| {
-        vec![match (of.changed, of.dirty) {
-            (false, _) => "nothing was changed: it is so already".to_owned(),
-            (true, true) => "stored here; the next sync sends it".to_owned(),
-            (true, false) => "stored here; the server has the same".to_owned(),
-        }]
-    })
+    output::reply(json, &edited?, |of| vec![words(*of).to_owned()])
+}
+
+/// The outcome of an edit in words.
+pub fn words(of: Edited) -> &'static str {
+    match (of.changed, of.dirty) {
+        (false, _) => "nothing was changed: it is so already",
+        (true, true) => "stored here; the next sync sends it",
+        (true, false) => "stored here; the server has the same",
+    }
 }

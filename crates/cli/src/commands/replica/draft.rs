@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
 use driftline_core::sync::{ObjectKey, ObjectKind};
-use driftline_replica::Replica;
-use serde_json::json;
+use driftline_replica::{Edited, Replica};
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::{bookmark::edit, note, round::random, show::Show};
-use crate::error::CliError;
+use super::{bookmark::words, note, round::random, show::Show};
+use crate::{error::CliError, output};
 
-/// Lists the drafts, or writes, changes or removes one. The next sync sends it.
+/// Lists the drafts, or writes, changes or removes one, and says its key. The next sync sends it.
 #[derive(Debug, Args)]
 pub struct Draft {
     #[command(subcommand)]
@@ -54,32 +55,63 @@ struct Text {
     file: Option<PathBuf>,
 }
 
+/// The reply of the commands on one draft.
+#[derive(Serialize)]
+struct Reply {
+    key: ObjectKey,
+    #[serde(flatten)]
+    edited: Edited,
+}
+
 impl Draft {
     /// Runs it.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let (key, value) = match self.command {
-            None => return Show::of(ObjectKind::Draft).run(folder, json).await,
+        match self.command {
+            None => Show::of(ObjectKind::Draft).run(folder, json).await,
             Some(DraftCommand::Add { text, reply_to }) => {
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
-                (ObjectKey::random(ObjectKind::Draft, random()), Some(value))
+                let key = ObjectKey::random(ObjectKind::Draft, random());
+                let replica = Replica::open(folder).await?;
+                let edited = replica.edit(key.clone(), Some(value)).await;
+                replica.close().await;
+                reply(key, edited?, json)
             }
             Some(DraftCommand::Edit { key, text }) => {
-                let (key, text) = (draft_key(key)?, text.read()?);
-                let replica = Replica::open(folder).await?;
-                let found = replica.object(&key).await;
-                replica.close().await;
-                let found = found?.ok_or_else(|| CliError::failed("there is no such draft"))?;
-                let mut value = found.value;
-                value["text"] = text.into();
-                (key, Some(value))
+                let (key, text) = (draft_key(key)?, Value::from(text.read()?));
+                let change = move |mut value: Value| {
+                    value["text"] = text.clone();
+                    Some(value)
+                };
+                edit_with(folder, key, change, json).await
             }
-            Some(DraftCommand::Remove { key }) => (draft_key(key)?, None),
-        };
-        edit(folder, key, value, json).await
+            Some(DraftCommand::Remove { key }) => {
+                edit_with(folder, draft_key(key)?, |_| None, json).await
+            }
+        }
     }
+}
+
+/// Edits a draft that is there.
+async fn edit_with(
+    folder: &Path,
+    key: ObjectKey,
+    change: impl FnMut(Value) -> Option<Value> + Send + 'static,
+    json: bool,
+) -> Result<(), CliError> {
+    let replica = Replica::open(folder).await?;
+    let edited = replica.edit_with(key.clone(), change).await;
+    replica.close().await;
+    let edited = edited?.ok_or_else(|| CliError::failed("there is no such draft"))?;
+    reply(key, edited, json)
+}
+
+fn reply(key: ObjectKey, edited: Edited, json: bool) -> Result<(), CliError> {
+    output::reply(json, &Reply { key, edited }, |of| {
+        vec![format!("{}: {}", of.key, words(of.edited))]
+    })
 }
 
 impl Text {

@@ -4,6 +4,7 @@ use std::{
     fs::File,
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
+    slice,
 };
 
 use clap::Args;
@@ -24,7 +25,8 @@ pub struct Init {
     /// The file that holds the token; without it the token is read from standard input.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Subscribe to this source, too, as `subscribe` does; may be given several times.
+    /// Subscribe to this source, too, as `subscribe` does; may be given several times. A subscription that is there keeps its
+    /// filter, unless --filter is given.
     #[arg(long = "source", value_name = "NAME")]
     sources: Vec<String>,
     /// Copy only posts of these sources that match this predicate.
@@ -67,16 +69,31 @@ impl Init {
             account: replica.binding().account.clone(),
             outcome,
         };
-        let subscribed = match self.sources.as_slice() {
-            [] => Ok(Vec::new()),
-            names => {
-                let filter = self.filter.as_deref();
-                replica.subscribe(&client, names, filter, &mut random).await
-            }
-        };
+        let subscribed = self.subscribe(&replica, &client).await;
         replica.close().await;
         subscribed?;
         output::reply(json, &reply, lines)
+    }
+
+    async fn subscribe(&self, replica: &Replica, client: &Client) -> Result<(), ReplicaError> {
+        let present = replica.status().await?.subscriptions;
+        let is_new =
+            |name: &&String| self.filter.is_some() || present.iter().all(|of| of.source != **name);
+        let names: Vec<String> = self.sources.iter().filter(is_new).cloned().collect();
+        if !names.is_empty() {
+            let filter = self.filter.as_deref();
+            replica
+                .subscribe(client, &names, filter, &mut random)
+                .await?;
+        }
+        // The account may read them again.
+        for of in present.iter().filter(|of| of.is_gone) {
+            if self.sources.contains(&of.source) && !names.contains(&of.source) {
+                let (name, filter) = (slice::from_ref(&of.source), of.filter.as_deref());
+                replica.subscribe(client, name, filter, &mut random).await?;
+            }
+        }
+        Ok(())
     }
 
     fn token(&self) -> Result<Token, CliError> {

@@ -5,7 +5,7 @@ use std::{path::Path, time::Duration};
 use driftline_replica::{
     Client, NewsStream, Replica, ReplicaError, ReplicaStatus, Retries, jittered,
 };
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::round::random;
 
@@ -48,12 +48,16 @@ impl Listener {
         Ok(())
     }
 
-    /// Waits until the server has news or, looked at from time to time, the replica has something to sync. Without a stream it
-    /// waits for `every`. May be dropped at any time.
-    pub async fn wait(&mut self, folder: &Path, every: Duration) {
+    /// Waits until the server has news or, looked at from time to time, the replica has something to sync, but at least until
+    /// `earliest`. Without a stream it waits for `every`, and no longer than that if the stream does not tell of all libraries. May
+    /// be dropped at any time.
+    pub async fn wait(&mut self, folder: &Path, every: Duration, earliest: Instant) {
+        let mut look_at = Instant::now() + jittered(every, random());
         let Some(open) = &mut self.0 else {
-            return sleep(jittered(every, random())).await;
+            return sleep_until(look_at.max(earliest)).await;
         };
+        // All news that comes meanwhile is fetched by one round.
+        sleep_until(earliest).await;
         loop {
             tokio::select! {
                 is_news = open.stream.next() => {
@@ -65,8 +69,12 @@ impl Listener {
                     }
                     return;
                 }
-                () = sleep(jittered(every, random())) => {}
+                () = sleep_until(look_at) => {}
             }
+            if !open.stream.names_all() {
+                return;
+            }
+            look_at = Instant::now() + jittered(every, random());
             // What fails here fails in the round, too.
             let is_quiet = look(folder).await.is_ok_and(|(_, of)| is_quiet(&of));
             if !is_quiet {

@@ -8,6 +8,7 @@ mod init;
 mod list;
 mod listener;
 mod note;
+mod pace;
 mod pull;
 mod push;
 mod read;
@@ -28,8 +29,8 @@ use clap::{Args, Subcommand};
 pub use self::round::random;
 use crate::error::CliError;
 
-/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters, notes, drafts and
-/// the own profile; and of the posts of sources.
+/// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters, notes on posts and
+/// accounts, drafts, follows, blocks, mutes and the own profile; and of the posts of sources.
 ///
 /// Edits are stored here at once, without a network, and sent with the next `sync`. `docs/replica.md` is the guide.
 #[derive(Debug, Args)]
@@ -52,7 +53,7 @@ enum ReplicaCommand {
     Unsubscribe(unsubscribe::Unsubscribe),
     /// Show the posts of the subscribed sources.
     Timeline(timeline::Timeline),
-    /// Find posts of the subscribed sources by a predicate.
+    /// Find posts of the subscribed sources and of bookmarks by a predicate.
     Find(find::Find),
     /// Fetch the changes of the account's library and of the subscribed sources.
     Pull(pull::Pull),
@@ -62,7 +63,7 @@ enum ReplicaCommand {
     Sync(sync::Sync),
     /// Sync again and again, until it is ended.
     Watch(watch::Watch),
-    /// Compare the replica with the server's library.
+    /// Compare the replica with the server's libraries.
     Verify(verify::Verify),
     /// Show how the replica is.
     Status(status::Status),

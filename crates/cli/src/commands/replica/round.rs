@@ -34,9 +34,22 @@ pub async fn command(
     consent: Consent,
     json: bool,
 ) -> Result<(), CliError> {
+    let run =
+        async |may_remove_many| round(folder, direction, Retries::few(), may_remove_many).await;
+    output::reply(json, &with_consent(consent, run).await?, lines)
+}
+
+/// Runs what a mass deletion may stop. If it does, asks a person, and runs it again with the argument `true`.
+///
+/// # Errors
+/// [`CliError`] if nobody agrees, and the error of `run`.
+pub async fn with_consent<T>(
+    consent: Consent,
+    run: impl AsyncFn(bool) -> Result<T, ReplicaError>,
+) -> Result<T, CliError> {
     let mut may_remove_many = consent.is_given();
     loop {
-        match round(folder, direction, Retries::few(), may_remove_many).await {
+        match run(may_remove_many).await {
             Err(ReplicaError::ManyRemoved {
                 library,
                 removed,
@@ -47,7 +60,7 @@ pub async fn command(
                 ))?;
                 may_remove_many = true;
             }
-            done => return output::reply(json, &done?, lines),
+            done => return Ok(done?),
         }
     }
 }

@@ -69,7 +69,8 @@ pub fn excerpt(value: &Value) -> String {
     }
 }
 
-fn one_line(text: &str) -> String {
+/// The beginning of a text on one line of at most 64 columns.
+pub fn one_line(text: &str) -> String {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     console::truncate_str(&plain(&text), MAX_COLUMNS, "…").into_owned()
 }

@@ -44,7 +44,7 @@ fn lines(of: &ReplicaStatus) -> Vec<String> {
             .iter()
             .map(|kind| format!("{:13} {}", kind.kind, kind.objects)),
     );
-    lines.extend(of.subscriptions.iter().map(subscribe::line));
+    lines.extend(of.subscriptions.iter().flat_map(subscribe::lines));
     lines.push(match of.dirty {
         0 => "no change waits to be sent".to_owned(),
         dirty => format!("{} not sent yet", count(dirty, "change")),

@@ -5,7 +5,7 @@ use std::path::Path;
 use clap::Args;
 use driftline_replica::{Replica, ReplicaError, Retries, Subscription};
 
-use super::round::random;
+use super::{round::random, show::one_line};
 use crate::{
     error::CliError,
     output,
@@ -47,29 +47,29 @@ impl Subscribe {
     }
 }
 
-/// Prints subscriptions, each on a line.
+/// Prints subscriptions.
 ///
 /// # Errors
 /// [`CliError`] if standard output cannot be written.
 pub fn show(subscriptions: &[Subscription], json: bool) -> Result<(), CliError> {
     let mut subscriptions = subscriptions.iter();
-    subscriptions.try_for_each(|of| output::reply(json, of, |of| vec![line(of)]))
+    subscriptions.try_for_each(|of| output::reply(json, of, lines))
 }
 
-/// A subscription in words.
-pub fn line(of: &Subscription) -> String {
+/// A subscription in words: a line, and one with the beginning of its filter.
+pub fn lines(of: &Subscription) -> Vec<String> {
     let entries = u64::try_from(of.entries).unwrap_or(u64::MAX);
     let state = match (of.is_gone, of.is_complete) {
         (true, _) => "; the account may not read it any more",
         (false, true) => "",
         (false, false) => ", not complete yet",
     };
-    let filter = of.filter.as_ref();
-    let filter = filter.map(|filter| format!(" that match {}", plain(filter)));
-    format!(
-        "source {}: {}{}{state}",
+    let line = format!(
+        "source {}: {}{state}",
         plain(&of.source),
-        count(entries, "post"),
-        filter.unwrap_or_default()
-    )
+        count(entries, "post")
+    );
+    let filter = of.filter.as_deref();
+    let filter = filter.map(|filter| format!("    filter: {}", one_line(filter)));
+    std::iter::once(line).chain(filter).collect()
 }

@@ -6,7 +6,7 @@ use clap::Args;
 use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, Verified, VerifiedLibrary};
 use driftline_runtime::now_ms;
 
-use super::round::random;
+use super::round::{random, with_consent};
 use crate::{
     consent::Consent,
     error::CliError,
@@ -14,7 +14,8 @@ use crate::{
     shown::{count, plain},
 };
 
-/// Fetches changes and compares the replica with the server's libraries by digests. Ends with status 3 if they differ.
+/// Fetches changes and compares the replica with the server's libraries by digests. Ends with status 3 if they differ, or one
+/// changes all the time.
 ///
 /// Of posts of sources, it compares the place, the time of the last edit and the visibility.
 #[derive(Debug, Args)]
@@ -33,26 +34,38 @@ impl Verify {
     /// [`CliError`] as the process ends.
     pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
         let replica = Replica::open(folder).await?;
-        let verified = self.verify(&replica).await;
+        let run = async |may_remove_many| self.verify(&replica, may_remove_many).await;
+        let verified = with_consent(self.consent, run).await;
         replica.close().await;
         let verified = verified?;
         output::reply(json, &verified, lines)?;
-        match verified.is_equal {
-            true => Ok(()),
-            false => Err(CliError::Unsettled(
-                "the replica differs from the server; `driftline replica verify --repair` fetches all again"
-                    .to_owned(),
-            )),
-        }
+        let differs = |of: &VerifiedLibrary| !of.is_equal && !of.is_moving;
+        let failure = match (verified.is_equal, self.repair) {
+            (true, _) => return Ok(()),
+            _ if !verified.libraries.iter().any(differs) => {
+                "a library changed at each try; try again later"
+            }
+            (false, false) => {
+                "the replica differs from the server; `driftline replica verify --repair` fetches what differs again"
+            }
+            (false, true) => {
+                "the replica differs from the server, although what differed was fetched again"
+            }
+        };
+        Err(CliError::Unsettled(failure.to_owned()))
     }
 
-    async fn verify(&self, replica: &Replica) -> Result<Verified, ReplicaError> {
+    async fn verify(
+        &self,
+        replica: &Replica,
+        may_remove_many: bool,
+    ) -> Result<Verified, ReplicaError> {
         let client = replica.client(Retries::few())?;
         let mut random = random;
         let mut context = SyncContext {
             now_ms: now_ms(),
             random: &mut random,
-            may_remove_many: self.consent.is_given(),
+            may_remove_many,
             progress: &mut |_| {},
         };
         let verified = replica.verify(&client, &mut context).await?;
@@ -74,8 +87,9 @@ fn line(of: &VerifiedLibrary) -> String {
         Some(name) => ("post", format!("source {}: ", plain(name))),
     };
     let here = count(of.here, object);
-    match of.is_equal {
-        true => format!("{source}equal: {here}"),
-        false => format!("{source}different: {here} here, {} on the server", of.there),
+    match (of.is_equal, of.is_moving) {
+        (true, _) => format!("{source}equal: {here}"),
+        (false, true) => format!("{source}changed at each try: {here} here"),
+        (false, false) => format!("{source}different: {here} here, {} on the server", of.there),
     }
 }

@@ -4,10 +4,11 @@ use std::{path::Path, time::Duration};
 
 use clap::Args;
 use driftline_replica::{Backoff, Retries};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{
     listener::Listener,
+    pace::{MIN_PAUSE, Pace},
     round::{self, Direction, random},
 };
 use crate::{
@@ -18,9 +19,10 @@ use crate::{
 
 /// Syncs again and again, until it is ended by Ctrl-C or SIGTERM.
 ///
-/// It listens to the server, and syncs when something has changed there or here. If the server's stream of events cannot be
-/// read, it syncs every 30 s instead. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Other
-/// commands may work with the replica meanwhile. It never removes most of the replica: then it ends and says so.
+/// It listens to the server, and syncs when something has changed there or here: at most once a second, and less often while
+/// rounds bring nothing. If the server's stream of events cannot be read, or there are more than 200 subscriptions, it also syncs
+/// after the time of --every. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Other commands may work
+/// with the replica meanwhile. It never removes most of the replica: then it ends and says so.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// The time between two rounds without a stream of events, and between two looks for changes of this device, 1s or more;
@@ -39,7 +41,10 @@ impl Watch {
         let mut backoff = Backoff::new();
         let mut random = random;
         let mut listener = Listener::default();
+        let mut pace = Pace::new(self.every);
+        let mut was_good = false;
         while !*stop.borrow() {
+            let started = Instant::now();
             // A round that is dropped half-way has stored each chunk with its cursor.
             let outcome = tokio::select! {
                 outcome = round::round(folder, Direction::Both, Retries::none(), false) => outcome,
@@ -49,17 +54,21 @@ impl Watch {
                 match outcome {
                     Ok(report) => {
                         backoff.succeed();
+                        was_good = true;
+                        let earliest = started + pace.pause_after(report.has_changes());
                         if report.has_changes() {
                             output::reply(json, &report, round::lines)?;
                         }
                         match listener.renew(folder).await {
-                            Ok(()) => listener.wait(folder, self.every).await,
+                            Ok(()) => listener.wait(folder, self.every, earliest).await,
                             // The next round says why.
                             Err(_) => sleep(self.every).await,
                         }
                     }
-                    Err(error) if error.may_pass() => {
+                    // The server was there before, so an answer of something else in its place passes, too.
+                    Err(error) if error.may_pass() || (was_good && error.may_be_of_proxy()) => {
                         let wait = backoff.fail(&mut random).max(error.asked_wait());
+                        let wait = wait.max(MIN_PAUSE);
                         output::note(&format!(
                             "driftline: {error}; trying again in {:.1} s",
                             wait.as_secs_f64()
