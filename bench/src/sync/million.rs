@@ -129,7 +129,7 @@ fn verify(server: &Server, objects: usize, rounds: usize) -> Result<Table, Failu
     table.row(measured("the server's digest, s", of(0), None));
     table.row(measured("verify, s", of(1), Some(1.0)));
     let requests = Spread::of(requests, 0);
-    table.row(measured("its requests, one of them a pull", requests, None));
+    table.row(measured("its requests", requests, None));
     let first = Spread::of([full.seconds], 1);
     table.row(measured("the first sync before, s", first, None));
     Ok(table)
