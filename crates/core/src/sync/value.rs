@@ -255,6 +255,7 @@ impl ObjectValue {
             Self::Filter(filter) => filter.check(),
             Self::Draft(draft) => draft.check(),
             Self::Profile(profile) => profile.check(),
+            Self::Mute(mute) => check_end(mute.expires_at),
             _ => Ok(()),
         };
         let invalid = |reason| ValueError::Invalid {
@@ -332,12 +333,16 @@ impl FilterValue {
         for rule in self.rules() {
             rule.check().map_err(|error| error.to_string())?;
         }
-        match self.expires_at {
-            Some(end) if !(0..MAX_TIME_MS).contains(&end) => {
-                Err("expires_at must be a time in Unix ms below 2^47".to_owned())
-            }
-            _ => Ok(()),
+        check_end(self.expires_at)
+    }
+}
+
+fn check_end(expires_at: Option<i64>) -> Result<(), String> {
+    match expires_at {
+        Some(end) if !(0..MAX_TIME_MS).contains(&end) => {
+            Err("expires_at must be a time in Unix ms below 2^47".to_owned())
         }
+        _ => Ok(()),
     }
 }
 
@@ -408,6 +413,7 @@ mod tests {
             "discoverable": true,
         });
         let field = json!({"name": "a", "value": "b"});
+        let mute = json!({});
         let (filter_key, draft_key) = (format!("filter:{:032x}", 1), format!("draft:{:032x}", 1));
         for (key, json, member, good, bad) in [
             (&*filter_key, &filter, "title", json!("dogs"), json!(" ")),
@@ -440,6 +446,14 @@ mod tests {
                 json!(1_i64 << 47),
             ),
             (&*filter_key, &filter, "expires_at", json!(0), json!(-1)),
+            (
+                "mute:ann@local",
+                &mute,
+                "expires_at",
+                json!((1_i64 << 47) - 1),
+                json!(1_i64 << 47),
+            ),
+            ("mute:ann@local", &mute, "expires_at", json!(0), json!(-1)),
             (
                 &*filter_key,
                 &filter,
