@@ -4,7 +4,8 @@
 //! here, in a canonical form. A missing member, `null` and an empty list are equal. `1.0` equals
 //! `1e0`, with all digits of any number. Texts are only decoded. The order of keys does not matter,
 //! and of repeated keys the last counts. A post's content includes its tags and its language. Its state also depends on
-//! the other labels of its text: mentions and a preview, which a server may change without an edit. Hashes are stored, so their computation must not change.
+//! the other labels of its text: mentions and a preview, which a server may change without an edit. Hashes are stored, so
+//! their computation must not change.
 //! `tests/golden/post_hashes.txt` contains expected results.
 
 use std::collections::BTreeMap;
