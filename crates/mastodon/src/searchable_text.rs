@@ -28,7 +28,7 @@ pub fn text_of_json(status: &str) -> PostText {
 }
 
 /// The searchable text of a post that is not a boost. Its entries depend on members alone that are part of
-/// the content hash. Its labels also depend on others, such as tags: a server may change these without an edit.
+/// the content hash. Its labels also depend on others, such as a preview: a server may change these without an edit.
 pub(crate) fn own_text(status: &RawObject<'_>) -> PostText {
     without_labels(status)
         .with_labels(labelled(status))

@@ -59,6 +59,10 @@ fn other_spellings_of_the_same_are_no_edit() {
             r#"{"id":"9","reblog":{"id":"8","content":"<b>"},"poll":{"options":[{"title":"x"}]}}"#,
             r#"{"id":"9","poll":{"voted":true,"options":[{"title":"\u0078"}]},"reblog":{"content":"\u003cb>","id":"8"}}"#,
         ),
+        (
+            r#"{"id":"1","language":"ja","tags":[{"name":"Pets","url":"https://a.example/tags/pets"},{"name":"cats"}]}"#,
+            r#"{"id":"1","language":"ja","tags":[{"name":"cats"},{"name":"pets"}]}"#,
+        ),
     ] {
         assert_eq!(hashes(json), hashes(other), "{json} {other}");
     }
@@ -117,6 +121,12 @@ fn what_means_another_thing_is_an_edit() {
         r#"{"id":"1","poll":{"options":[{"title":"y"}]}}"#,
         r#"{"id":"1","reblog":{"id":"2","content":"a"}}"#,
         r#"{"id":"1","reblog":{"id":"2","content":"b"}}"#,
+        r#"{"id":"1","reblog":{"id":"2","content":"b","language":"en"}}"#,
+        r#"{"id":"1","language":"en"}"#,
+        r#"{"id":"1","language":"ja"}"#,
+        r#"{"id":"1","tags":[{"name":"cats"}]}"#,
+        r#"{"id":"1","tags":[{"name":"dogs"}]}"#,
+        r#"{"id":"1","tags":[{"name":"cats"},{"name":"dogs"}]}"#,
     ];
     for (at, one) in posts.iter().enumerate() {
         for other in &posts[at + 1..] {
@@ -126,12 +136,14 @@ fn what_means_another_thing_is_an_edit() {
 }
 
 #[test]
-fn counts_and_votes_are_states_of_one_version() {
+fn counts_votes_and_previews_are_states_of_one_version() {
     let polls = [
         r#"{"id":"1","content":"a"}"#,
         r#"{"id":"1","content":"a","favourites_count":1}"#,
         r#"{"id":"1","content":"a","replies_count":1}"#,
         r#"{"id":"1","content":"a","x":{"public_metrics":{"impression_count":7}}}"#,
+        r#"{"id":"1","content":"a","card":{"url":"https://b.example/"}}"#,
+        r#"{"id":"1","content":"a","mentions":[{"acct":"ann"}]}"#,
     ];
     for (at, one) in polls.iter().enumerate() {
         for other in &polls[at + 1..] {

@@ -1,6 +1,6 @@
 use super::{
     Predicate,
-    condition::{Condition, PostTrait},
+    condition::{Attachment, Condition, PostTrait},
     proposition::Term,
 };
 
@@ -13,7 +13,7 @@ named_enum! {
         Saved,
         /// A standing search, which reads each post once.
         Standing,
-        /// The filter of a synced library, which knows only what a post itself contains.
+        /// The filter of a synced library, which knows only the parts of a post whose change takes a USN.
         Sync,
     }
 }
@@ -66,9 +66,13 @@ fn is_possible(term: &Term, usage: Usage) -> bool {
     };
     match condition {
         Condition::Count { .. } | Condition::Is(PostTrait::Followed) => usage == Usage::Search,
-        Condition::Via(_) | Condition::Source(_) | Condition::Mentions(_) | Condition::Id(_) => {
-            usage != Usage::Sync
-        }
+        Condition::Via(_)
+        | Condition::Source(_)
+        | Condition::Mentions(_)
+        | Condition::Id(_)
+        // A preview comes after its post, and accounts become bots, without a new version of the post.
+        | Condition::Has(Attachment::Link | Attachment::Embed)
+        | Condition::Is(PostTrait::Bot) => usage != Usage::Sync,
         Condition::Has(_)
         | Condition::Is(_)
         | Condition::Language(_)

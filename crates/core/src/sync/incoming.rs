@@ -3,7 +3,8 @@ use serde_json::Value;
 
 use super::{
     Base, ConflictReason, LocalObject, MarkerValue, NoteValue, ObjectKey, ObjectKind, ObjectValue,
-    Outcome, SentChange, Usn, merge_lines, same_value, same_value::same_version,
+    Outcome, SentChange, Usn, merge_lines, same_value,
+    same_value::{is_stored_as, same_version},
 };
 
 /// An object or tombstone that came from the server.
@@ -54,7 +55,8 @@ fn receive(local: Option<LocalObject>, theirs: &Incoming, sent: Option<&SentChan
     if is_theirs {
         return Outcome::without_conflict(theirs.clean());
     }
-    match sent.is_some_and(|sent| theirs.is_echo(sent, &local)) {
+    let is_echo = sent.is_some_and(|sent| theirs.is_echo(sent, &local));
+    match is_echo || theirs.is_like_base_of(&local) {
         true => theirs.keep(local),
         false => merge(local, theirs),
     }
@@ -224,6 +226,16 @@ impl Incoming {
         self.usn == local.base_usn() && same_version(kind, self.value.as_ref(), local.base_value())
     }
 
+    /// True if this is newer than the version on which the object is based, and differs only in members that the server gives:
+    /// whoever the account follows has accepted it, for example. Members of sets have no values that tell two additions apart.
+    fn is_like_base_of(&self, local: &LocalObject) -> bool {
+        let kind = local.key.kind();
+        !is_in_set(kind)
+            && self.usn > local.base_usn()
+            && self.value.is_some()
+            && same_value(kind, self.value.as_ref(), local.base_value())
+    }
+
     /// True if this is what the device itself has sent: the object was edited after that. Members of sets have no values that
     /// tell the device's addition from another's.
     fn is_echo(&self, sent: &SentChange, local: &LocalObject) -> bool {
@@ -231,7 +243,7 @@ impl Incoming {
         !is_in_set(kind)
             && local.base_usn() == sent.base
             && self.usn > sent.base
-            && same_value(kind, self.value.as_ref(), sent.value.as_ref())
+            && is_stored_as(kind, sent.value.as_ref(), self.value.as_ref())
     }
 
     /// True if the server has lost the object's base: its USNs go on from an earlier state.

@@ -32,17 +32,21 @@ impl ProfileValue {
         }
     }
 
-    /// The nickname and the profile, without empty rows and with the pictures of `known`.
+    /// Removes empty rows.
+    pub(super) fn normalize(&mut self) {
+        let is_empty = |field: &ProfileField| field.name.is_empty() && field.value.is_empty();
+        self.fields.retain(|field| !is_empty(field));
+    }
+
+    /// The nickname and the profile, with the pictures of `known`.
     ///
     /// # Errors
     /// The reason, if a text exceeds a limit or there are too many rows.
     pub fn parts(self, known: Profile) -> Result<(Nickname, Profile), String> {
         let nickname = Nickname::new(self.display_name).map_err(|error| error.to_string())?;
-        let mut fields = self.fields;
-        fields.retain(|field| !field.name.is_empty() || !field.value.is_empty());
         let profile = Profile {
             bio: self.note,
-            fields,
+            fields: self.fields,
             locked: self.locked,
             bot: self.bot,
             discoverable: self.discoverable,

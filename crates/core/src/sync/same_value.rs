@@ -18,6 +18,33 @@ pub(super) fn same_version(
     same_without(unversioned_members(kind), one, other)
 }
 
+/// True if the server stores the value `sent` of an object as `stored`. Of a filter it leaves out posts that the account cannot
+/// see, and keeps keywords that it has in their order.
+pub(super) fn is_stored_as(
+    kind: Option<ObjectKind>,
+    sent: Option<&Value>,
+    stored: Option<&Value>,
+) -> bool {
+    if kind != Some(ObjectKind::Filter) {
+        return same_value(kind, sent, stored);
+    }
+    let keywords = |value| {
+        let mut texts: Vec<String> = items(value, "keywords").map(Value::to_string).collect();
+        texts.sort_unstable();
+        texts
+    };
+    let is_sent = |post: &Value| items(sent, "posts").any(|sent| sent == post);
+    same_without(&["posts", "keywords"], sent, stored)
+        && keywords(sent) == keywords(stored)
+        && items(stored, "posts").all(is_sent)
+}
+
+/// The items of a list in a value.
+fn items<'v>(value: Option<&'v Value>, name: &str) -> impl Iterator<Item = &'v Value> + use<'v> {
+    let list = value.and_then(|value| value.get(name)?.as_array());
+    list.into_iter().flatten()
+}
+
 fn same_without(ignored: &[&str], one: Option<&Value>, other: Option<&Value>) -> bool {
     match (one, other) {
         (Some(Value::Object(one)), Some(Value::Object(other))) => {
@@ -136,5 +163,25 @@ mod tests {
         assert!(!same_version(filter, Some(&one), None));
         assert_eq!(without_server_members(filter, one.clone()), one);
         assert_eq!(versioned(filter, one), json!({}));
+    }
+
+    #[test]
+    fn a_filter_is_stored_without_posts_that_are_not_seen() {
+        let filter = |posts: &[&str], keywords: &[&str], title: &str| json!({"posts": posts, "keywords": keywords, "title": title});
+        let stored = |sent: &Value, stored: &Value| {
+            is_stored_as(Some(ObjectKind::Filter), Some(sent), Some(stored))
+        };
+        let sent = filter(&["a", "b"], &["x", "y"], "t");
+        assert!(stored(&sent, &sent));
+        assert!(stored(&sent, &filter(&["b"], &["y", "x"], "t")));
+        assert!(!stored(&sent, &filter(&["a", "b", "c"], &["x", "y"], "t")));
+        assert!(!stored(&sent, &filter(&["a", "b"], &["x"], "t")));
+        assert!(!stored(&sent, &filter(&["a", "b"], &["x", "x"], "t")));
+        assert!(!stored(&sent, &filter(&["a", "b"], &["x", "y"], "u")));
+        assert!(!is_stored_as(Some(ObjectKind::Filter), Some(&sent), None));
+        assert!(is_stored_as(Some(ObjectKind::Filter), None, None));
+        let list = Some(ObjectKind::List);
+        let (one, other) = (json!({"posts": ["a"]}), json!({"posts": []}));
+        assert!(!is_stored_as(list, Some(&one), Some(&other)));
     }
 }

@@ -109,7 +109,7 @@ impl SentChange {
 }
 
 /// Builds the next push from the dirty objects of a replica, of which it takes at most `max_changes`, and no more than a push
-/// may have. Deleted blocks come first, then lists and follows that are
+/// may have. Deleted blocks, filters, notes and drafts come first, then lists and follows that are
 /// added or changed, and deleted lists last; else objects come in the order of their edits.
 ///
 /// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
@@ -177,10 +177,20 @@ fn change(object: &LocalObject) -> PushChange {
 }
 
 /// The place of a change among those of a push: a list is there before its members, and as long as they are. Only followed
-/// accounts are members, and only accounts that are not blocked are followed.
+/// accounts are members, and only accounts that are not blocked are followed. A library has at most so many filters, notes and
+/// drafts, so one is deleted before another is added.
 fn rank(object: &LocalObject) -> u8 {
     match (object.key.kind(), &object.value) {
-        (Some(ObjectKind::Block), None) => 0,
+        (
+            Some(
+                ObjectKind::Block
+                | ObjectKind::Filter
+                | ObjectKind::Note
+                | ObjectKind::Draft
+                | ObjectKind::AccountNote,
+            ),
+            None,
+        ) => 0,
         (Some(ObjectKind::List | ObjectKind::Follow), Some(_)) => 1,
         (Some(ObjectKind::List), None) => 3,
         _ => 2,
@@ -281,6 +291,23 @@ mod tests {
         assert_eq!(keys(&push), expected);
         let sent = &push.changes[1].value;
         assert_eq!(*sent, Some(json!({"reblogs": false})));
+    }
+
+    #[test]
+    fn a_deletion_makes_room_for_an_addition() {
+        let kinds = ["filter", "draft"].map(|kind| format!("{kind}:{:031x}", 0));
+        let names = ["note:".to_owned(), "account-note:ann@a.example".to_owned()];
+        for name in kinds.into_iter().chain(names) {
+            let (new, old) = (format!("{name}1"), format!("{name}2"));
+            let deleted = LocalObject {
+                value: None,
+                ..added(&old, json!({}), 2)
+            };
+            let dirty = vec![added(&new, json!({"text": "a"}), 1), deleted];
+            let progress = LibraryProgress::default();
+            let next = next_push(DeviceIdentity::new(1), &progress, dirty, MAX_PUSH_CHANGES);
+            assert_eq!(keys(&next.push.expect("a push")), [&old, &new]);
+        }
     }
 
     #[test]

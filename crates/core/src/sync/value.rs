@@ -211,7 +211,8 @@ pub enum ValueError {
 }
 
 impl ObjectValue {
-    /// Reads the value of an object.
+    /// Reads the value of an object, as the server stores it: a filter has each context once and in order, and a profile no
+    /// empty fields.
     ///
     /// # Errors
     /// [`ValueError`] if the JSON is not a value of the key's kind.
@@ -234,10 +235,15 @@ impl ObjectValue {
             ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
             ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
         };
-        let value = value.map_err(|source| ValueError::Malformed {
+        let mut value = value.map_err(|source| ValueError::Malformed {
             key: key.clone(),
             source,
         })?;
+        match &mut value {
+            Self::Filter(filter) => filter.normalize(),
+            Self::Profile(profile) => profile.normalize(),
+            _ => {}
+        }
         let checked = match &value {
             Self::Marker(marker) if marker.place().is_none() => {
                 return Err(ValueError::Place(key.clone()));
@@ -252,6 +258,7 @@ impl ObjectValue {
             Self::Mute(mute) => check_end(mute.expires_at),
             Self::Draft(draft) => draft.check(),
             Self::Profile(profile) => profile.check(),
+            Self::Mute(mute) => check_end(mute.expires_at),
             _ => Ok(()),
         };
         let invalid = |reason| ValueError::Invalid {
@@ -316,6 +323,11 @@ impl FilterValue {
             whole_word: keyword.whole_word,
         });
         rules.collect()
+    }
+
+    fn normalize(&mut self) {
+        self.contexts.sort_unstable();
+        self.contexts.dedup();
     }
 
     fn check(&self) -> Result<(), String> {
@@ -517,5 +529,28 @@ mod tests {
             "language": null, "in_reply_to": null,
         });
         assert_eq!(draft.expect("a draft").json(), expected);
+    }
+
+    #[test]
+    fn values_are_read_as_the_server_stores_them() {
+        let read = |key: String, json| {
+            ObjectValue::read(&ObjectKey::parse(key).expect("a key"), json).expect("a value")
+        };
+        let filter = json!({
+            "title": "cats", "contexts": ["public", "home", "public"], "action": "warn", "expires_at": null,
+            "keywords": [], "posts": [],
+        });
+        let filter = read(format!("filter:{:032x}", 1), filter).json();
+        assert_eq!(filter["contexts"], json!(["home", "public"]));
+        let (field, empty) = (
+            json!({"name": "a", "value": ""}),
+            json!({"name": "", "value": ""}),
+        );
+        let profile = json!({
+            "display_name": "", "note": "", "fields": [&empty, &field, &empty, &empty, &empty], "locked": false,
+            "bot": false, "discoverable": false,
+        });
+        let profile = read("profile:self".to_owned(), profile).json();
+        assert_eq!(profile["fields"], json!([field]));
     }
 }

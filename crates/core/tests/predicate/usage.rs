@@ -5,7 +5,7 @@ use driftline_core::predicate::{Predicate, Usage, UsageError};
 use crate::random::NAMES;
 
 #[test]
-fn only_searches_have_counts_and_follows_and_sync_knows_the_post_itself() {
+fn only_searches_have_counts_and_follows_and_sync_knows_versions_of_posts() {
     for (term, in_saved, in_sync) in [
         ("cat", true, true),
         ("=cat", true, true),
@@ -13,8 +13,12 @@ fn only_searches_have_counts_and_follows_and_sync_knows_the_post_itself() {
         ("author:ann@a.example", true, true),
         ("instance:a.example", true, true),
         ("has:media", true, true),
+        ("has:poll", true, true),
+        ("has:cw", true, true),
+        ("has:link", true, false),
+        ("has:embed", true, false),
         ("is:reply", true, true),
-        ("is:bot", true, true),
+        ("is:bot", true, false),
         ("lang:ja", true, true),
         ("tag:cat", true, true),
         ("visibility:public", true, true),

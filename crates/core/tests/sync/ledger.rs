@@ -1,4 +1,5 @@
-//! The fate of each edit. Each edit of a list's title, or of a note's line, has a text of its own, its token.
+//! The fate of each edit. Each edit of a list's title, of a note's line, or of another value has a text or number of its own,
+//! its token.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -130,14 +131,17 @@ impl Presence {
     }
 }
 
-/// The tokens of a value: the title of a list, the lines of a note, the number of another object.
+/// The tokens of a value: the title of a list or filter, the name of a profile, the lines of a note, the end of a mute, the
+/// number of another object.
 pub(crate) fn tokens(value: Option<&Value>) -> Vec<String> {
-    let texts = ["title", "text", "number"].into_iter();
+    let texts = ["title", "display_name", "text", "number"].into_iter();
     let texts = texts.filter_map(|name| value?.get(name)?.as_str());
     let lines = texts.flat_map(str::lines);
+    let lines = lines.filter(|line| line.starts_with('t'));
+    let end = value.and_then(|value| value.get("expires_at")?.as_u64());
     lines
-        .filter(|line| line.starts_with('t'))
         .map(str::to_owned)
+        .chain(end.map(|end| format!("t{end}")))
         .collect()
 }
 
@@ -149,9 +153,15 @@ pub(crate) fn place(key: &ObjectKey, value: Option<&Value>) -> Option<u64> {
     }
 }
 
-fn is_member(key: &ObjectKey) -> bool {
+/// True for members of sets: they are added and deleted, but not changed.
+pub(crate) fn is_member(key: &ObjectKey) -> bool {
     matches!(
         key.kind(),
-        Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember)
+        Some(
+            ObjectKind::Bookmark
+                | ObjectKind::Favourite
+                | ObjectKind::ListMember
+                | ObjectKind::Block
+        )
     )
 }

@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 use crate::{
-    ledger::{Ledger, Presence},
+    ledger::{Ledger, Presence, is_member},
     model_server::{Server, ServerStore, count_at_cursor, usn_of_cursor},
 };
 
@@ -256,7 +256,13 @@ impl Replica {
                     if matches!(result, ChangeResult::Done { usn, .. } if *usn <= before) {
                         around.ledger.forgive_addition(&sent.key);
                     }
-                    self.store.apply(pushed(local, sent, result));
+                    let outcome = pushed(local.clone(), sent, result);
+                    if let (Some(local), ChangeResult::Conflict { usn, value, .. }) =
+                        (local, result)
+                    {
+                        check_server_change(&local, *usn, value.as_ref(), &outcome, around.ledger);
+                    }
+                    self.store.apply(outcome);
                 }
             }
             Err(()) => {
@@ -394,6 +400,9 @@ impl ReplicaStore {
             if is_clean && local.as_ref().is_some_and(is_addition) {
                 ledger.forgive_addition(&theirs.key);
             }
+            if let Some(local) = &local {
+                check_server_change(local, theirs.usn, theirs.value.as_ref(), &outcome, ledger);
+            }
             if let Some(local) = local.filter(|_| is_reconciled) {
                 forgive(&local, &outcome, theirs.usn, ledger);
                 // It counts as the same addition, although whoever deletes it has not seen the one that was lost.
@@ -441,6 +450,28 @@ impl ReplicaStore {
 fn is_loss(outcome: &Outcome) -> bool {
     let conflict = outcome.conflict.as_ref();
     conflict.is_some_and(|conflict| conflict.reason == ConflictReason::LostByServer)
+}
+
+/// A version that differs from the base of an edit only in what the server gives is no conflict. If others have changed it and
+/// back since, the edit has seen the value.
+fn check_server_change(
+    local: &LocalObject,
+    usn: Usn,
+    theirs: Option<&Value>,
+    outcome: &Outcome,
+    ledger: &mut Ledger,
+) {
+    let base = local.base_value();
+    let added = |value: Option<&Value>| value.and_then(|value| value.get("added")).cloned();
+    let is_same_addition =
+        !is_member(&local.key) || added(base).is_some() && added(base) == added(theirs);
+    let is_same = theirs.is_some() && same_value(local.key.kind(), theirs, base);
+    if local.is_dirty() && usn > local.base_usn() && is_same && is_same_addition {
+        assert!(outcome.conflict.is_none(), "{local:?} {usn} {theirs:?}");
+        let kept = outcome.object.as_ref();
+        let kept = kept.and_then(|object| object.value.as_ref());
+        ledger.forgive(&local.key, theirs, kept);
+    }
 }
 
 fn is_addition(object: &LocalObject) -> bool {

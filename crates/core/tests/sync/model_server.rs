@@ -19,8 +19,8 @@ pub(crate) struct Server {
     is_recorded: bool,
     /// True after the store was once replaced by a backup.
     pub(crate) is_restored: bool,
-    /// Members that were deleted with their lists.
-    pub(crate) deleted_members: Vec<ObjectKey>,
+    /// Objects that ended with others or by others than the account, each with its last value.
+    pub(crate) ended: Vec<(ObjectKey, Value)>,
     /// A rule that this server breaks, to show that its tests notice.
     pub(crate) flaw: Option<Flaw>,
 }
@@ -138,43 +138,42 @@ impl Server {
     }
 
     fn change(&mut self, change: PushChange) -> ChangeResult {
-        let key = change.key;
+        let PushChange {
+            key,
+            base,
+            value: sent,
+        } = change;
         let (usn, value) = self.store.objects.get(&key).cloned().unwrap_or_default();
-        if same_value(key.kind(), value.as_ref(), change.value.as_ref()) {
-            let usn = Usn::new(usn);
-            return ChangeResult::Done {
-                key,
-                usn,
-                value: None,
-            };
+        let wanted = sent.clone().map(|value| self.given(&key, value));
+        if same_value(key.kind(), value.as_ref(), wanted.as_ref()) {
+            return self.done(key, sent.as_ref());
         }
-        if usn != change.base.get() && self.flaw != Some(Flaw::NoComparison) {
+        if usn != base.get() && self.flaw != Some(Flaw::NoComparison) {
             let usn = Usn::new(usn);
             return ChangeResult::Conflict { key, usn, value };
         }
-        let list = key.list_and_acct().map(|(list, _)| list);
-        if change.value.is_some() && list.is_some_and(|list| self.store.value(&list).is_none()) {
-            let reason = "there is no such list".to_owned();
-            return ChangeResult::Refused { key, reason };
-        }
-        if change
-            .value
+        let refusal = wanted
             .as_ref()
-            .is_some_and(|value| value.to_string().contains(REFUSED))
-        {
-            let reason = "it is refused".to_owned();
+            .and_then(|value| self.store.refusal(&key, value));
+        if let Some(reason) = refusal {
+            let reason = reason.to_owned();
             return ChangeResult::Refused { key, reason };
         }
-        self.write(&key, change.value);
-        let usn = Usn::new(self.store.objects[&key].0);
+        self.write(&key, wanted);
+        self.done(key, sent.as_ref())
+    }
+
+    /// The result of a change after which the object is as the store has it.
+    fn done(&self, key: ObjectKey, sent: Option<&Value>) -> ChangeResult {
+        let (usn, value) = self.store.objects.get(&key).cloned().unwrap_or_default();
         ChangeResult::Done {
             key,
-            usn,
-            value: None,
+            usn: Usn::new(usn),
+            value: value.filter(|value| Some(value) != sent),
         }
     }
 
-    /// Stores a change, and deletes the members of a list that it deletes.
+    /// Stores a change, and ends the objects that end with it.
     pub(crate) fn write(&mut self, key: &ObjectKey, value: Option<Value>) {
         if !self.is_recorded {
             self.is_recorded = true;
@@ -183,26 +182,68 @@ impl Server {
                 .openings
                 .push((self.nonces, self.store.count + 1));
         }
-        let value = value.map(|mut value| {
-            match key.kind() {
-                Some(ObjectKind::Bookmark | ObjectKind::Favourite) => value["post"] = json!("1"),
-                Some(ObjectKind::ListMember) => value["account"] = json!("2"),
-                _ => {}
-            }
-            value
-        });
-        let members = match value {
-            None => self.store.members(key),
-            Some(_) => Vec::new(),
-        };
+        let ended = self.store.ended_by(key, value.as_ref());
+        let value = value.map(|value| self.given(key, value));
         self.store.count += 1;
         self.store
             .objects
             .insert(key.clone(), (self.store.count, value));
-        for member in members {
-            self.write(&member, None);
-            self.deleted_members.push(member);
+        for other in ended {
+            self.end(&other);
         }
+    }
+
+    /// Ends an object without a change by the account: the followed account ends a follow, for example.
+    pub(crate) fn end(&mut self, key: &ObjectKey) {
+        if let Some(gone) = self.store.value(key).cloned() {
+            self.write(key, None);
+            self.ended.push((key.clone(), gone));
+        }
+    }
+
+    /// Gives an object a USN for a change of what only the server gives: the followed account accepts a follow, or a bookmark
+    /// has another copy of its post.
+    pub(crate) fn renew(&mut self, key: &ObjectKey) {
+        if let Some((_, Some(value))) = self.store.objects.get_mut(key) {
+            if let Some(members) = value.as_object_mut() {
+                members.remove("requested");
+            }
+            let value = value.clone();
+            self.write(key, Some(value));
+        }
+    }
+
+    /// The value as the server stores it.
+    fn given(&self, key: &ObjectKey, mut value: Value) -> Value {
+        let known = self.store.value(key);
+        match key.kind() {
+            Some(ObjectKind::Bookmark) => {
+                value["post"] = json!("1");
+                // It never repeats, as the nonces do not.
+                let new = || json!(format!("{}.{}", self.nonces, self.store.count));
+                value["added"] = known.map_or_else(new, |known| known["added"].clone());
+            }
+            Some(ObjectKind::Favourite) => value["post"] = json!("1"),
+            Some(
+                ObjectKind::ListMember
+                | ObjectKind::Block
+                | ObjectKind::Mute
+                | ObjectKind::AccountNote,
+            ) => value["account"] = json!("2"),
+            Some(ObjectKind::Follow) => {
+                value["account"] = json!("2");
+                if known.is_none_or(|known| known.get("requested").is_some()) {
+                    value["requested"] = json!(true);
+                }
+            }
+            Some(ObjectKind::Filter) => {
+                if let Some(posts) = value.get_mut("posts").and_then(Value::as_array_mut) {
+                    posts.retain(|post| *post != UNSEEN_POST);
+                }
+            }
+            _ => {}
+        }
+        value
     }
 
     /// The server starts again, with the store of a backup.
@@ -237,15 +278,48 @@ impl ServerStore {
         self.objects.get(key)?.1.as_ref()
     }
 
-    /// The living members of a list.
-    pub(crate) fn members(&self, list: &ObjectKey) -> Vec<ObjectKey> {
+    /// The reason why a value is not stored.
+    pub(crate) fn refusal(&self, key: &ObjectKey, value: &Value) -> Option<&'static str> {
+        let has = |kind: ObjectKind, acct: &str| {
+            let key = ObjectKey::of_account(kind, acct).expect("a key");
+            self.value(&key).is_some()
+        };
+        if let Some((list, acct)) = key.list_and_acct() {
+            if self.value(&list).is_none() {
+                return Some("there is no such list");
+            }
+            if !has(ObjectKind::Follow, acct) {
+                return Some("the account is not followed");
+            }
+        }
+        if key.kind() == Some(ObjectKind::Follow) && has(ObjectKind::Block, key.name()) {
+            return Some("the account is blocked");
+        }
+        let is_refused = value.to_string().contains(REFUSED);
+        is_refused.then_some("it is refused")
+    }
+
+    /// The living objects that end with a change: the members of a deleted list, the follow of a blocked account, and members
+    /// that are not followed any more.
+    fn ended_by(&self, key: &ObjectKey, value: Option<&Value>) -> Vec<ObjectKey> {
+        let is_ended = |other: &ObjectKey| match (key.kind(), value) {
+            (Some(ObjectKind::List), None) => {
+                other.list_and_acct().is_some_and(|(list, _)| list == *key)
+            }
+            (Some(ObjectKind::Follow), None) => other
+                .list_and_acct()
+                .is_some_and(|(_, acct)| acct == key.name()),
+            (Some(ObjectKind::Block), Some(_)) => {
+                other.kind() == Some(ObjectKind::Follow) && other.name() == key.name()
+            }
+            _ => false,
+        };
         let living = self
             .objects
             .iter()
             .filter(|(_, (_, value))| value.is_some());
         let keys = living.map(|(key, _)| key);
-        let is_member = |key: &&ObjectKey| key.list_and_acct().is_some_and(|(of, _)| of == *list);
-        keys.filter(is_member).cloned().collect()
+        keys.filter(|&key| is_ended(key)).cloned().collect()
     }
 
     /// The news after a cursor of this store's history.
@@ -407,3 +481,6 @@ fn sha256(text: &str) -> String {
 
 /// A text that the server refuses in a value.
 pub(crate) const REFUSED: &str = "refused";
+
+/// A post that the account cannot see. The server leaves it out of filters.
+pub(crate) const UNSEEN_POST: &str = "9";

@@ -1,7 +1,8 @@
 //! One conformance vector, as `docs/sync-protocol.md` describes it. The tests and the program `sync_vectors` share this file.
 
 use driftline_core::sync::{
-    ChangeResult, Incoming, LocalObject, SentChange, SweepMode, incoming, pushed, sweep,
+    ChangeResult, Incoming, LocalObject, ObjectKey, ObjectValue, Outcome, SentChange, SweepMode,
+    incoming, pushed, sweep,
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -27,6 +28,10 @@ pub(crate) fn outcome(vector: &Value) -> Value {
         Step::Sweep { full_sync, mode } => {
             sweep(local.expect("a replica's object"), full_sync, mode)
         }
+        Step::Edit { edit, sent } => Outcome {
+            object: edit.apply(local, sent.is_some()),
+            conflict: None,
+        },
     };
     serde_json::to_value(outcome).expect("JSON")
 }
@@ -53,6 +58,29 @@ enum Step {
         full_sync: u64,
         mode: SweepMode,
     },
+    Edit {
+        edit: Edit,
+        sent: Option<SentChange>,
+    },
+}
+
+/// An edit on the device.
+#[derive(Deserialize)]
+struct Edit {
+    key: ObjectKey,
+    value: Option<Value>,
+    generation: u64,
+}
+
+impl Edit {
+    fn apply(self, local: Option<LocalObject>, is_sent: bool) -> Option<LocalObject> {
+        let read = |value| ObjectValue::read(&self.key, value).expect("a value");
+        let value = self.value.map(|value| read(value).json());
+        match local {
+            Some(local) => local.edit(value, self.generation, is_sent),
+            None => Some(LocalObject::added(self.key, value?, self.generation)),
+        }
+    }
 }
 
 const VECTORS: &str = include_str!("../sync_vectors.json");

@@ -9,7 +9,7 @@ use crate::{
     cluster,
     ledger::{Ledger, Presence, place},
     model_replica::{Faults, Replica, ReplicaStore, Surroundings},
-    model_server::{REFUSED, Server, ServerStore},
+    model_server::{REFUSED, Server, ServerStore, UNSEEN_POST},
 };
 
 /// A run of one seed.
@@ -21,6 +21,8 @@ pub(crate) struct World {
     rng: ChaCha8Rng,
     faults: Faults,
     disasters: Vec<Disaster>,
+    /// The objects of this run, by their places in [`World::any_key`].
+    kinds: Vec<u8>,
     late: Vec<String>,
     server_backup: Option<ServerStore>,
     backups: Vec<Option<ReplicaStore>>,
@@ -65,12 +67,17 @@ impl World {
             .into_iter()
             .filter(|_| rng.random_bool(0.35))
             .collect();
+        let mut kinds: Vec<u8> = (0..KINDS).collect();
+        if rng.random_bool(0.7) {
+            kinds.retain(|kind| *kind == 0 || rng.random_bool(0.5));
+        }
         Self {
             server: Server::default(),
             replicas: (0..3).map(|_| Replica::new(rng.random())).collect(),
             ledger: Ledger::default(),
             faults,
             disasters,
+            kinds,
             late: Vec::new(),
             server_backup: None,
             backups: vec![None; 3],
@@ -88,7 +95,8 @@ impl World {
                     self.step(replica);
                 }
                 620..850 => self.edit_on_device(),
-                850..930 => self.edit_on_server(),
+                850..910 => self.edit_on_server(),
+                910..930 => self.change_by_others(),
                 930..960 => self.deliver_late(),
                 960..970 => self.server_backup = Some(self.server.store.clone()),
                 970..980 => {
@@ -118,14 +126,15 @@ impl World {
             late: &mut self.late,
         };
         let is_done = self.replicas[replica].step(&mut around);
-        self.forgive_members();
+        self.forgive_ended();
         is_done
     }
 
-    /// The deletion of a list deletes members that it has not seen.
-    fn forgive_members(&mut self) {
-        for member in self.server.deleted_members.drain(..) {
-            self.ledger.forgive_addition(&member);
+    /// Other changes, or others than the account, end objects that they have not seen.
+    fn forgive_ended(&mut self) {
+        for (key, gone) in self.server.ended.drain(..) {
+            self.ledger.forgive_addition(&key);
+            self.ledger.forgive(&key, Some(&gone), None);
         }
     }
 
@@ -135,7 +144,7 @@ impl World {
             let number = self.rng.random_range(0..self.late.len());
             let body = self.late.swap_remove(number);
             let _ = self.server.push(&body);
-            self.forgive_members();
+            self.forgive_ended();
         }
     }
 
@@ -156,34 +165,52 @@ impl World {
             false => self.any_key(),
         };
         let before = self.server.store.value(&key).cloned();
-        let is_without_list = key
-            .list_and_acct()
-            .is_some_and(|(list, _)| self.server.store.value(&list).is_none());
-        if let Some(after) = self
-            .change(&key, before.as_ref(), false)
-            .filter(|_| !is_without_list)
-        {
+        if let Some(after) = self.change(&key, before.as_ref(), false) {
+            let refusal = after
+                .as_ref()
+                .and_then(|after| self.server.store.refusal(&key, after));
+            if refusal.is_some() {
+                return;
+            }
             self.ledger
                 .edit(&key, before.as_ref(), after.as_ref(), true);
             self.server.write(&key, after);
-            self.forgive_members();
+            self.forgive_ended();
         }
+    }
+
+    /// A followed account accepts a follow or ends it, or a bookmark has another copy of its post.
+    fn change_by_others(&mut self) {
+        let key = self.any_key();
+        match key.kind() {
+            Some(ObjectKind::Follow) if self.rng.random_bool(0.3) => self.server.end(&key),
+            Some(ObjectKind::Follow | ObjectKind::Bookmark) => self.server.renew(&key),
+            _ => {}
+        }
+        self.forgive_ended();
     }
 
     fn any_key(&mut self) -> ObjectKey {
         let rng = &mut self.rng;
-        let text = match rng.random_range(0..10) {
+        let kind = self.kinds.choose(rng).copied().unwrap_or(0);
+        let number = rng.random_range(0..2);
+        let text = match kind {
             0 | 1 => format!("bookmark:{}", rng.random_range(0..3)),
             2 => "favourite:0".to_owned(),
             3 => "marker:home".to_owned(),
-            4 | 5 => format!("note:{}", rng.random_range(0..2)),
-            kind => match self.lists.choose(rng) {
-                Some(list) if kind < 8 => list.as_str().to_owned(),
-                Some(list) if kind == 8 => format!(
-                    "list-member:{}:{}@a.example",
-                    list.name(),
-                    rng.random_range(0..2)
-                ),
+            4 | 5 => format!("note:{number}"),
+            6 | 7 => format!("follow:{number}@a.example"),
+            8 => format!("block:{number}@a.example"),
+            9 => format!("mute:{number}@a.example"),
+            10 => format!("account-note:{number}@a.example"),
+            11 => format!("draft:{number:032x}"),
+            12 => format!("filter:{number:032x}"),
+            13 => "profile:self".to_owned(),
+            _ => match self.lists.choose(rng) {
+                Some(list) if kind < 16 => list.as_str().to_owned(),
+                Some(list) if kind == 16 => {
+                    format!("list-member:{}:{number}@a.example", list.name())
+                }
                 _ => {
                     let list = ObjectKey::random(ObjectKind::List, rng.random());
                     self.lists.push(list.clone());
@@ -207,13 +234,33 @@ impl World {
                 let place = place(key, before).unwrap_or(0) + self.rng.random_range(1..10);
                 Some(json!({"last_read": place.to_string()}))
             }
-            Some(ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::ListMember) => {
-                before.is_none().then(|| json!({}))
-            }
+            Some(
+                ObjectKind::Bookmark
+                | ObjectKind::Favourite
+                | ObjectKind::ListMember
+                | ObjectKind::Block,
+            ) => before.is_none().then(|| json!({})),
+            Some(ObjectKind::Profile) => Some(json!({"display_name": self.token()})),
             _ if is_deleted => None,
-            Some(ObjectKind::Note) => Some(self.note(before, may_be_refused)),
+            Some(ObjectKind::Note | ObjectKind::AccountNote) => {
+                Some(self.note(before, may_be_refused))
+            }
             Some(ObjectKind::List) => Some(json!({"title": self.token()})),
-            _ => Some(json!({"number": self.token()})),
+            Some(ObjectKind::Filter) => {
+                let mut posts = vec!["1", "2", UNSEEN_POST];
+                posts.retain(|_| self.rng.random_bool(0.5));
+                Some(json!({"title": self.token(), "posts": posts}))
+            }
+            Some(ObjectKind::Draft) => Some(json!({"text": self.token()})),
+            Some(ObjectKind::Mute) => {
+                self.tokens += 1;
+                Some(json!({"expires_at": self.tokens}))
+            }
+            // A member more, so that each change of a follow has a token.
+            Some(ObjectKind::Follow) => {
+                Some(json!({"reblogs": self.rng.random_bool(0.5), "number": self.token()}))
+            }
+            None => Some(json!({"number": self.token()})),
         })
     }
 
@@ -329,3 +376,6 @@ impl World {
         assert!(is_done, "the synchronization does not end");
     }
 }
+
+/// The number of places in [`World::any_key`].
+const KINDS: u8 = 18;

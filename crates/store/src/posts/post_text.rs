@@ -5,7 +5,7 @@
 //! scope. Versions with one hash share their text, so content that moves between scopes takes its
 //! text along. All of a post's texts are protected by the row of its instance.
 //!
-//! A server may change tags, a preview and other things with labels without an edit, so versions with one hash may
+//! A server may change mentions, a preview and other things with labels without an edit, so versions with one hash may
 //! differ in labels. Their text then has the labels of all, and keeps those that the server takes away.
 
 use std::borrow::Cow;

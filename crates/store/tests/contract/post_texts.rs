@@ -116,9 +116,9 @@ fn counts_are_no_news_for_the_index(store: &Store) {
     assert_eq!(watch.check(store), 1);
 }
 
-/// A post with a tag.
-fn tagged(id: u64, tag: &str) -> Post {
-    with_members(id, &format!(r#""tags":[{{"name":"{tag}"}}]"#))
+/// A post with a mention.
+fn mentioning(id: u64, acct: &str) -> Post {
+    with_members(id, &format!(r#""mentions":[{{"acct":"{acct}"}}]"#))
 }
 
 fn with_members(id: u64, members: &str) -> Post {
@@ -142,33 +142,36 @@ fn labels(store: &Store) -> Vec<String> {
 
 fn labels_that_change_without_an_edit_are_news_for_the_index(store: &Store) {
     let mut world = World::readable(store, "home");
-    world.poll(vec![tagged(2, "two"), tagged(1, "one")]);
+    world.poll(vec![mentioning(2, "two"), mentioning(1, "one")]);
     let mut watch = IndexWatch::default();
     assert_eq!(watch.check(store), 2);
     let workers = Workers::of(&world);
-    let found = |id, tag| (id, LookupAnswer::Found(Box::new(tagged(id, tag))));
+    let found = |id, tag| (id, LookupAnswer::Found(Box::new(mentioning(id, tag))));
     let now_ms = START_MS + 4 * MINUTE_MS;
     workers.refresh(&[found(1, "uno"), found(2, "two")], now_ms);
     assert_eq!(watch.check(store), 1);
-    assert_eq!(labels(store), ["tag:two", "tag:uno tag:one"]);
+    assert_eq!(labels(store), ["mentions:two", "mentions:uno mentions:one"]);
     // A page shows them again.
     world.now_ms = now_ms + 4 * MINUTE_MS;
-    world.poll(vec![tagged(2, "dos"), tagged(1, "one")]);
+    world.poll(vec![mentioning(2, "dos"), mentioning(1, "one")]);
     assert_eq!(watch.check(store), 1);
-    let all = ["tag:dos tag:two", "tag:uno tag:one"];
+    let all = ["mentions:dos mentions:two", "mentions:uno mentions:one"];
     assert_eq!(labels(store), all);
     world.now_ms += 4 * MINUTE_MS;
-    world.poll(vec![tagged(2, "two"), tagged(1, "uno")]);
+    world.poll(vec![mentioning(2, "two"), mentioning(1, "uno")]);
     assert_eq!(watch.check(store), 0);
     assert_eq!(labels(store), all);
     // An edit begins with its own labels.
     world.now_ms += 4 * MINUTE_MS;
     let edited = Post {
         edited_at_ms: Some(world.now_ms),
-        ..tagged(1, "eins")
+        ..mentioning(1, "eins")
     };
-    world.poll(vec![tagged(2, "two"), hashed(edited)]);
-    assert_eq!(labels(store), ["tag:dos tag:two", "tag:eins"]);
+    world.poll(vec![mentioning(2, "two"), hashed(edited)]);
+    assert_eq!(
+        labels(store),
+        ["mentions:dos mentions:two", "mentions:eins"]
+    );
 }
 
 fn a_text_of_two_scopes_has_the_labels_of_both(store: &Store) {
@@ -180,15 +183,16 @@ fn a_text_of_two_scopes_has_the_labels_of_both(store: &Store) {
         Audience::Private,
         "https://sim.example",
     );
-    let quote = r#""quote":{"quoted_status":{"id":"9","content":"x"}},"tags":[{"name":"hers"}]"#;
-    world.poll(vec![tagged(1, "everybodys")]);
+    let quote =
+        r#""quote":{"quoted_status":{"id":"9","content":"x"}},"mentions":[{"acct":"hers"}]"#;
+    world.poll(vec![mentioning(1, "everybodys")]);
     ann.poll(vec![with_members(1, quote)]);
-    assert_eq!(labels(store), ["tag:hers tag:everybodys"]);
+    assert_eq!(labels(store), ["mentions:hers mentions:everybodys"]);
     write(store, Root::none(), |tx| {
         Ok(tx.execute("update post_text set extraction = 0, labels = ''", &[])?)
     });
     rebuild(store, 9);
-    assert_eq!(labels(store), ["tag:everybodys tag:hers"]);
+    assert_eq!(labels(store), ["mentions:everybodys mentions:hers"]);
 }
 
 fn a_change_that_the_index_has_not_read_is_not_forgotten(store: &Store) {

@@ -11,8 +11,8 @@ use crate::error::CliError;
 /// Finds posts of the subscribed sources by a predicate, the newest first, without a network. Bookmarked posts that are in
 /// none of these sources follow.
 ///
-/// The predicates are those of `driftline find`, without counts, is:followed, via:, source:, mentions: and id:; see
-/// docs/predicates.md. All posts are read, one after the other.
+/// The predicates are those of `driftline find`, without counts, is:followed, is:bot, has:link, has:embed, via:, source:,
+/// mentions: and id:; see docs/predicates.md. All posts are read, one after the other.
 #[derive(Debug, Args)]
 pub struct Find {
     /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.
