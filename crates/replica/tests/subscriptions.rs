@@ -5,9 +5,7 @@ mod support;
 
 use std::sync::Arc;
 
-use driftline_replica::{
-    ReplicaError, ReplicaPost, Subscription, SyncContext, TimelineQuery, Verified,
-};
+use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
 use serde_json::{Value, json};
 use support::{
     Answer, Device, ONCE, Request, Server,

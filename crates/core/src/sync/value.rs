@@ -255,7 +255,6 @@ impl ObjectValue {
                 return Err(ValueError::AccountNoteLength(key.clone()));
             }
             Self::Filter(filter) => filter.check(),
-            Self::Mute(mute) => check_end(mute.expires_at),
             Self::Draft(draft) => draft.check(),
             Self::Profile(profile) => profile.check(),
             Self::Mute(mute) => check_end(mute.expires_at),

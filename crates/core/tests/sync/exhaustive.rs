@@ -97,7 +97,7 @@ fn explore(objects: [&'static str; 2], mut budget: Budget, examples: &[&'static 
         (budget.copies, budget.collections) = (1, 1);
     }
     let system = System::new(objects, budget, None);
-    let checker = system.clone().checker().spawn_dfs().join();
+    let checker = system.clone().checker().spawn_bfs().join();
     let is_broken = LAWS.into_iter().any(|law| checker.discovery(law).is_some());
     assert!(!is_broken, "{:?}", failure(system));
     assert!(checker.is_done(), "{budget:?} was not visited whole");

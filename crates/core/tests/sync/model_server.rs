@@ -72,6 +72,14 @@ struct Cursor {
 }
 
 impl Server {
+    /// A new server that breaks a rule.
+    pub(crate) fn with_flaw(flaw: Option<Flaw>) -> Self {
+        Self {
+            flaw,
+            ..Self::default()
+        }
+    }
+
     /// Answers a pull with chunks of at most `max` entries.
     pub(crate) fn pull(&self, cursor: Option<&str>, max: usize) -> SyncAnswer {
         let Binding { server, account } = binding();

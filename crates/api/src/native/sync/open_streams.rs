@@ -40,7 +40,7 @@ impl OpenStreams {
     }
 }
 
-const MAX_OF_ACCOUNT: usize = 20;
+const MAX_OF_ACCOUNT: usize = 200;
 /// As many as may follow the feed.
 const MAX_STREAMS: usize = 2_000;
 

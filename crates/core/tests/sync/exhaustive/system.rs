@@ -105,12 +105,8 @@ impl Model for System {
     type Action = Action;
 
     fn init_states(&self) -> Vec<SystemState> {
-        let server = Server {
-            flaw: self.flaw,
-            ..Server::default()
-        };
         vec![SystemState {
-            server,
+            server: Server::with_flaw(self.flaw),
             replicas: vec![Replica::new(1), Replica::new(2)],
             ledger: Ledger::default(),
             left: self.budget,

@@ -24,7 +24,7 @@ async fn the_oldest_stream_of_an_account_ends_even_while_there_is_news() {
     };
     let mut oldest = wait().await;
     let mut later = Vec::new();
-    for _ in 0..20 {
+    for _ in 0..200 {
         later.push(wait().await);
     }
     let account = ann.id;
