@@ -211,10 +211,11 @@ impl Run<'_, '_> {
             match self.session.next() {
                 SyncStep::Pull { cursor } => {
                     // The changes that came between are left to the next pull.
-                    if direction == Direction::Push && self.work.pushed > 0 {
-                        if self.replica.read(object_row::count_dirty).await? == 0 {
-                            return Ok(());
-                        }
+                    if direction == Direction::Push
+                        && self.work.pushed > 0
+                        && self.replica.read(object_row::count_dirty).await? == 0
+                    {
+                        return Ok(());
                     }
                     let own = LibraryRequest {
                         library: ACCOUNT_LIBRARY.to_owned(),

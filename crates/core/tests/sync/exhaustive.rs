@@ -67,9 +67,9 @@ fn a_restored_server_breaks_no_law() {
 #[test]
 fn servers_that_break_a_rule_are_caught() {
     for (flaw, budget) in [
-        (Flaw::NoComparison, Budget { edits: 2, ..NONE }),
+        (Flaw::SkipsComparison, Budget { edits: 2, ..NONE }),
         (
-            Flaw::NoHorizon,
+            Flaw::KeepsHorizon,
             Budget {
                 edits: 2,
                 collections: 1,
@@ -77,7 +77,7 @@ fn servers_that_break_a_rule_are_caught() {
             },
         ),
         (
-            Flaw::NoOpenings,
+            Flaw::TrustsCursors,
             Budget {
                 edits: 1,
                 restores: 1,

@@ -29,11 +29,11 @@ pub(crate) struct Server {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Flaw {
     /// It stores changes of other versions than its own.
-    NoComparison,
+    SkipsComparison,
     /// It collects tombstones and leaves the horizon where it was.
-    NoHorizon,
+    KeepsHorizon,
     /// It takes the cursors of other histories for its own.
-    NoOpenings,
+    TrustsCursors,
 }
 
 /// The contents of a backup.
@@ -85,7 +85,7 @@ impl Server {
         let Binding { server, account } = binding();
         let cursor = cursor.map(Cursor::parse);
         let is_other = cursor.is_some_and(|cursor| !self.store.has(cursor))
-            && self.flaw != Some(Flaw::NoOpenings);
+            && self.flaw != Some(Flaw::TrustsCursors);
         let news = match is_other {
             true => Some(news(LibraryState::Diverged)),
             false => self.store.news(cursor, max),
@@ -156,7 +156,7 @@ impl Server {
         if same_value(key.kind(), value.as_ref(), wanted.as_ref()) {
             return self.done(key, sent.as_ref());
         }
-        if usn != base.get() && self.flaw != Some(Flaw::NoComparison) {
+        if usn != base.get() && self.flaw != Some(Flaw::SkipsComparison) {
             let usn = Usn::new(usn);
             return ChangeResult::Conflict { key, usn, value };
         }
@@ -272,7 +272,7 @@ impl Server {
 
     /// Removes the tombstones up to a USN.
     pub(crate) fn collect(&mut self, up_to: u64) {
-        if self.flaw != Some(Flaw::NoHorizon) {
+        if self.flaw != Some(Flaw::KeepsHorizon) {
             self.store.horizon = self.store.horizon.max(up_to);
         }
         let objects = &mut self.store.objects;

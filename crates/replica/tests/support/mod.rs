@@ -62,10 +62,13 @@ impl Request {
     }
 }
 
+/// Answers, each with work that is done before it.
+type Script = VecDeque<(Answer, Option<Work>)>;
+
 /// A server that answers from a script.
 pub struct Server {
     address: String,
-    answers: Arc<Mutex<VecDeque<(Answer, Option<Work>)>>>,
+    answers: Arc<Mutex<Script>>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 

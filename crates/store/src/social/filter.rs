@@ -154,7 +154,7 @@ pub fn set(
         return Ok(Err(FilterRefused::NotFound));
     };
     let posts = PostChanges::default();
-    set_parts(tx, account, known, settings, changes, &posts, now_ms)
+    set_parts(tx, account, known, &settings, changes, &posts, now_ms)
 }
 
 /// Gives a filter other settings and parts, as one change. Parts that it has keep their IDs.
@@ -184,7 +184,7 @@ pub(crate) fn replace(
             .filter(|key| !stored.contains(&key.post))
             .collect(),
     };
-    set_parts(tx, account, known, settings, &changes, &posts, now_ms)
+    set_parts(tx, account, known, &settings, &changes, &posts, now_ms)
 }
 
 /// The changes after which a filter has these keywords.
@@ -208,7 +208,7 @@ fn set_parts(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     known: Filter,
-    settings: FilterSettings,
+    settings: &FilterSettings,
     changes: &[KeywordChange],
     posts: &PostChanges,
     now_ms: i64,
@@ -253,7 +253,7 @@ fn set_parts(
     if known.posts.len() + posts.added.len() > MAX_POSTS_PER_FILTER + posts.removed.len() {
         return Ok(Err(FilterRefused::ManyPosts));
     }
-    let is_same_settings = known.settings == settings;
+    let is_same_settings = known.settings == *settings;
     let is_same_keywords = added.is_empty() && replaced.is_empty() && removed.is_empty();
     let is_same_posts = posts.added.is_empty() && posts.removed.is_empty();
     if is_same_settings && is_same_keywords && is_same_posts {
@@ -261,7 +261,7 @@ fn set_parts(
     }
     AccountLibrary::load(tx, account)?.change(tx, sql(id))?;
     if !is_same_settings {
-        filter_rows::store(tx, account, sql(id), &settings)?;
+        filter_rows::store(tx, account, sql(id), settings)?;
     }
     for keyword in replaced {
         filter_rows::store_keyword(tx, account, keyword)?;

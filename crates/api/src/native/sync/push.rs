@@ -111,7 +111,7 @@ enum Prepared {
     Stored(String),
     /// The filters that it changes have too many posts for one answer.
     TooLarge,
-    New(Resolved),
+    New(Box<Resolved>),
 }
 
 /// Finds what a push names. A push that is stored already locks nobody.
@@ -142,7 +142,8 @@ fn prepare(
     if filters.len() > 1 && count_filter_posts(tx, account, &filters)? > MAX_FILTER_POSTS {
         return Ok(Prepared::TooLarge);
     }
-    resolve(tx, changes, viewer, address).map(Prepared::New)
+    let resolved = resolve(tx, changes, viewer, address)?;
+    Ok(Prepared::New(Box::new(resolved)))
 }
 
 /// The answer that the store keeps, with the posts of its bookmarks.
