@@ -1,6 +1,6 @@
 //! A model of the server: a map, as the specification has it.
 
-use std::{cmp::Reverse, collections::BTreeMap, fmt};
+use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use driftline_core::sync::{
     ACCOUNT_LIBRARY, Binding, ChangeResult, LibraryNews, LibraryState, ObjectKey, ObjectKind,
@@ -47,7 +47,8 @@ pub(crate) struct ServerStore {
     horizon: u64,
     /// Nonces and their first USNs.
     openings: Vec<(u64, u64)>,
-    devices: BTreeMap<String, LastPush>,
+    /// Shared by the copies of a store.
+    devices: BTreeMap<String, Arc<LastPush>>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -141,7 +142,7 @@ impl Server {
             hash,
             answer: answer.clone(),
         };
-        self.store.devices.insert(request.device, last);
+        self.store.devices.insert(request.device, Arc::new(last));
         Ok(answer)
     }
 

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use driftline_core::sync::{ConflictReason, ObjectKey, ObjectKind};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
@@ -37,7 +39,7 @@ pub(crate) struct SystemState {
     left: Budget,
     /// The body of a push on its way to the server.
     copy: Option<String>,
-    backup: Option<ServerStore>,
+    backup: Option<Arc<ServerStore>>,
 }
 
 /// Devices and objects are named by their number.
@@ -132,7 +134,7 @@ impl Model for System {
         }
         match &state.backup {
             None if state.left.restores > 0 => actions.push(Action::BackUp),
-            Some(store) if *store != state.server.store => actions.push(Action::Restore),
+            Some(store) if **store != state.server.store => actions.push(Action::Restore),
             _ => {}
         }
     }
@@ -177,14 +179,18 @@ impl Model for System {
             }
             Action::BackUp => {
                 state.left.restores -= 1;
-                state.backup = Some(state.server.store.clone());
+                state.backup = Some(Arc::new(state.server.store.clone()));
             }
             Action::Restore => {
                 let store = state.backup.take()?;
-                state.restore(store);
+                state.restore(Arc::unwrap_or_clone(store));
             }
         }
         Some(state)
+    }
+
+    fn within_boundary(&self, state: &SystemState) -> bool {
+        state.server.store.count <= u64::from(self.budget.edits) + MAX_REPEATS
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
@@ -344,3 +350,7 @@ pub(crate) const NEW_IDENTITY: &str = "a device takes a new identity";
 /// A settling system needs fewer.
 const MAX_ROUNDS: usize = 10;
 const MAX_STEPS: usize = 1_000;
+
+/// The number of USNs that the server gives beyond those of the edits. If each answer is lost, a device that added an object and one
+/// that deleted it do so again and again.
+const MAX_REPEATS: u64 = 2;
