@@ -48,7 +48,7 @@ pub(super) fn measure(name: &str, site: &Site, table: &mut Table) -> Result<(), 
         .into_iter()
         .flat_map(|viewer| [(viewer, false), (viewer, true)])
         .collect();
-    let measure = |(viewer, all): &(Viewer, bool)| Measured::of(&site.store, *viewer, *all);
+    let measure = |(viewer, all): &(Viewer, bool)| Measured::take(&site.store, *viewer, *all);
     let before: Vec<Measured> = cases.iter().map(measure).collect::<Result<_, _>>()?;
     add_hidden(site)?;
     let after: Vec<Measured> = cases.iter().map(measure).collect::<Result<_, _>>()?;
@@ -88,7 +88,7 @@ struct Measured {
 }
 
 impl Measured {
-    fn of(store: &Store, viewer: Viewer, all: bool) -> Result<Measured, Failure> {
+    fn take(store: &Store, viewer: Viewer, all: bool) -> Result<Measured, Failure> {
         let parts = pages(store, viewer, all)?;
         let count = if all { ROUNDS_OF_ALL } else { SEARCHES };
         let times = times(count, || pages(store, viewer, all).map(drop))?;

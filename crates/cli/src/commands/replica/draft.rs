@@ -70,7 +70,7 @@ impl Draft {
     /// [`CliError`] as the process ends.
     pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
         match self.command {
-            None => Show::of(ObjectKind::Draft).run(folder, json).await,
+            None => Show::of_kind(ObjectKind::Draft).run(folder, json).await,
             Some(DraftCommand::Add { text, reply_to }) => {
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
                 let key = ObjectKey::random(ObjectKind::Draft, random());

@@ -21,7 +21,7 @@ pub struct Show {
 
 impl Show {
     /// Shows the objects of a kind.
-    pub fn of(kind: ObjectKind) -> Self {
+    pub fn of_kind(kind: ObjectKind) -> Self {
         Self {
             kind: Some(kind.name().to_owned()),
         }
