@@ -66,12 +66,11 @@ pub fn refused(local: LocalObject, reason: &str) -> Outcome {
 fn answered_late(local: LocalObject, result: &ChangeResult) -> Outcome {
     let base = local.base_usn();
     let is_seen = matches!(result, ChangeResult::Done { usn, .. } if *usn < base);
-    Outcome::without_conflict(
-        match is_in_set(local.key.kind()) && is_seen && local.is_dirty() {
-            true => local.reverted(),
-            false => Some(local),
-        },
-    )
+    let may_revert = is_in_set(local.key.kind()) || local.base_value().is_none();
+    Outcome::without_conflict(match may_revert && is_seen && local.is_dirty() {
+        true => local.reverted(),
+        false => Some(local),
+    })
 }
 
 /// Nothing, if the object is a deletion of what the server does not have.

@@ -189,10 +189,6 @@ impl Model for System {
         Some(state)
     }
 
-    fn within_boundary(&self, state: &SystemState) -> bool {
-        state.server.store.count <= u64::from(self.budget.edits) + MAX_REPEATS
-    }
-
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
             Property::always(KEPT, |_, state: &SystemState| state.keeps_edits()),
@@ -350,7 +346,3 @@ pub(crate) const NEW_IDENTITY: &str = "a device takes a new identity";
 /// A settling system needs fewer.
 const MAX_ROUNDS: usize = 10;
 const MAX_STEPS: usize = 1_000;
-
-/// The number of USNs that the server gives beyond those of the edits. If each answer is lost, a device that added an object and one
-/// that deleted it do so again and again.
-const MAX_REPEATS: u64 = 2;
