@@ -27,7 +27,7 @@ use crate::{
 
 /// Tells a device that its account's library, or one of the sources' libraries that it names, has changes that the account
 /// may see: server-sent events named `news`, the first at once. Changes within half a second are told once. The stream ends
-/// after ten minutes, when the store fails, and when the account has opened 20 later ones.
+/// after ten minutes, when the store fails, and when the account has opened 200 later ones.
 #[utoipa::path(
     get, path = "/api/driftline/v1/sync/events", tag = "sync",
     params(("library" = Option<Vec<String>>, Query, description = "A source's library, `source:ID`; may come up to 200 times")),
