@@ -123,4 +123,4 @@ async fn of_source(
 /// The time after which an answer is a part of the digest.
 const TIME: Duration = Duration::from_millis(500);
 /// The largest number of turns in which a request stores digests.
-const MAX_TURNS: usize = 25;
+const MAX_TURNS: usize = 250;
