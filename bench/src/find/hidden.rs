@@ -81,9 +81,12 @@ pub(super) fn measure(name: &str, site: &Site, table: &mut Table) -> Result<(), 
     Ok(())
 }
 
-/// The posts and the cursor of each part of a search, and the times of searches.
+/// The posts of a part of a search, and its cursor.
+type Part = (Vec<LocalId>, Option<Range>);
+
+/// The parts of a search, and the times of searches.
 struct Measured {
-    parts: Vec<(Vec<LocalId>, Option<Range>)>,
+    parts: Vec<Part>,
     times: Times,
 }
 
@@ -100,11 +103,7 @@ impl Measured {
 }
 
 /// Reads the newest page, or page after page until the end.
-fn pages(
-    store: &Store,
-    viewer: Viewer,
-    all: bool,
-) -> Result<Vec<(Vec<LocalId>, Option<Range>)>, Failure> {
+fn pages(store: &Store, viewer: Viewer, all: bool) -> Result<Vec<Part>, Failure> {
     let names = NameContext {
         origin: "https://bench.example",
         viewer: None,
