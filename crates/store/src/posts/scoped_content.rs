@@ -313,7 +313,7 @@ fn keep_ended(
          select c.post_id, c.instance_id, coalesce((select max(h.seq) from post_history h
                  where h.post_id = c.post_id and h.instance_id = $2), 0)
              + (select count(*) from scoped_content o where o.post_id = c.post_id
-                 and o.instance_id = c.instance_id and o.scope <= c.scope), 'deletion', $3, c.edited_at_ms, c.scope, c.raw
+                 and o.instance_id = $2 and o.scope <= c.scope), 'deletion', $3, c.edited_at_ms, c.scope, c.raw
          from scoped_content c
          where c.post_id {in $1} and c.instance_id = $2 and c.scope = coalesce($4, c.scope)",
         &[
