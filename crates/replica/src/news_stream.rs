@@ -36,7 +36,7 @@ impl NewsStream {
     }
 }
 
-/// The lines of server-sent events, of which only the names of the events are read.
+/// The lines of server-sent events. Only the names of the events are read.
 #[derive(Debug, Default)]
 struct EventLines {
     /// The beginning of a line that has not ended yet.

@@ -18,11 +18,11 @@ pub struct LibraryDigest {
 pub struct DigestRequest {
     /// The library: `account`, or `source:ID`.
     pub library: String,
-    /// Of a source: the predicate, in its JSON form, that selects the posts.
+    /// The predicate that selects the posts of a source, in its JSON form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub filter: Option<Predicate>,
-    /// Of a source: the cursor of the answer before, which had more.
+    /// The cursor of the previous answer, for the next part of a source's digest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
 }
@@ -80,7 +80,7 @@ impl LibraryDigest {
         self.count = self.count.saturating_add(part.count);
     }
 
-    /// The digest of an answer; `None` if the text is none.
+    /// The digest of an answer; `None` if its text is invalid.
     pub fn of_answer(answer: &DigestAnswer) -> Option<Self> {
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         let is_text = answer.digest.len() == 16 && answer.digest.bytes().all(is_digit);

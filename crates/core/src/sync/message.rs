@@ -27,7 +27,7 @@ pub struct LibraryRequest {
     /// The replica's cursor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
-    /// Of a source: the predicate, in its JSON form, that selects the posts of the replica.
+    /// The predicate that selects the replica's posts of a source, in its JSON form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
     pub filter: Option<Predicate>,

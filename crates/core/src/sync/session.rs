@@ -143,7 +143,7 @@ impl SyncSession {
             return Err(stop);
         }
         self.pushes += 1;
-        // Deleting a list deletes members, for example, of which the results say nothing.
+        // Deleting a list deletes its members, for example. The results do not name them.
         let is_complete = !push.changes.iter().any(SentChange::may_change_others);
         if is_complete && self.progress.cursor.as_ref() == Some(&answer.before) {
             self.progress.cursor = Some(answer.after.clone());

@@ -44,10 +44,10 @@ pub struct PostValue {
     /// The ID by which the server knows the post. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<String>,
-    /// Of a bookmark, its own ID on the server: another one if it was removed and added again. Devices omit it.
+    /// The ID of the bookmark itself on the server: another one if it was removed and added again. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub added: Option<String>,
-    /// Of a bookmark, the copy of its post: Mastodon's entity. Devices omit it.
+    /// The copy of a bookmark's post: Mastodon's entity. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<Value>,
 }

@@ -67,7 +67,7 @@ async fn who_changes_audiences_holds_up_nobody() {
     let instance = feed.source.instance;
     let keys = feed.read(move |tx| timeline::keys(tx, instance, &["1"]));
     let shown = keys["1"];
-    // Posts that were never stored, which nobody is shown.
+    // Posts that were never stored: no viewer is shown them.
     let unknown = (0..MANY).map(|number| PostKey {
         post: LocalId::new((1 << 40) + number),
         instance,

@@ -2,13 +2,9 @@
 
 mod copies;
 mod events;
+mod sources;
 
-use driftline_core::{
-    names::audience::Audience,
-    post::Visibility,
-    predicate::{NameContext, Predicate},
-    sync::LibraryDigest,
-};
+use driftline_core::{names::audience::Audience, post::Visibility};
 use driftline_sim::Status;
 use driftline_store::{StoreError, Tx, social::local_account};
 use reqwest::{Method, StatusCode};
@@ -45,6 +41,13 @@ async fn news(person: &Person, library: &str, cursor: Option<&Value>) -> Value {
 fn keys(list: &Value) -> Vec<&str> {
     let keys = list.as_array().unwrap().iter();
     keys.map(|object| object["key"].as_str().unwrap()).collect()
+}
+
+fn hidden(n: u64) -> Status {
+    Status {
+        visibility: Visibility::Private,
+        ..status(n)
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -406,90 +409,6 @@ async fn devices_change_filters_and_the_profile_as_apps_do() {
     world.close().await;
 }
 
-fn hidden(n: u64) -> Status {
-    Status {
-        visibility: Visibility::Private,
-        ..status(n)
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut lengths = Vec::new();
-    for (name, is_mixed, first) in [("plain", false, 0), ("mixed", true, 1_000)] {
-        let mut feed = world.feed(name).await;
-        show(&world, &feed, Audience::Members).await;
-        let libraries = ann.page("/api/driftline/v1/sync/libraries").await;
-        let found = libraries.iter().find(|library| library["source"] == name);
-        let library = found.unwrap()["library"].as_str().unwrap().to_owned();
-        let range = |from: u64, to: u64| -> Vec<Status> {
-            let all = first + from..first + to;
-            match is_mixed {
-                // Each post that is shown has three hidden ones before it.
-                true => all
-                    .flat_map(|n| {
-                        [
-                            hidden(4 * n),
-                            hidden(4 * n + 1),
-                            hidden(4 * n + 2),
-                            status(4 * n + 3),
-                        ]
-                    })
-                    .collect(),
-                false => all.map(|n| status(4 * n + 3)).collect(),
-            }
-        };
-        feed.poll(&range(1, 6)).await;
-        let mut request = pull_of(&library, None);
-        request["max_entries"] = json!(2);
-        let mut chunks = Vec::new();
-        let cursor = loop {
-            let answer = ann.post_json(PULL, &request).await;
-            let news = &answer["news"][0];
-            assert_eq!(news["state"], "full");
-            assert!(
-                news["objects"]
-                    .as_array()
-                    .unwrap()
-                    .iter()
-                    .all(|one| one["usn"] == "0")
-            );
-            chunks.push(news["objects"].as_array().unwrap().len());
-            request["libraries"][0]["cursor"] = news["cursor"].clone();
-            if news["more"] == false {
-                break news["cursor"].clone();
-            }
-        };
-        feed.poll(&range(6, 8)).await;
-        feed.delete(4 * (first + 2) + 3).await;
-        if is_mixed {
-            feed.delete(4 * (first + 2)).await;
-        }
-        let changes = news(&ann, &library, Some(&cursor)).await;
-        let statuses = changes["objects"].as_array().unwrap();
-        assert!(
-            statuses
-                .iter()
-                .all(|one| one["value"]["status"]["content"].is_string())
-        );
-        lengths.push((
-            chunks,
-            statuses.len(),
-            changes["gone"].as_array().unwrap().len(),
-            cursor.as_str().unwrap().len(),
-        ));
-        let (status, _) = ann
-            .send(Method::POST, PULL, &pull_of("source:99", None))
-            .await;
-        assert_eq!(status, StatusCode::OK);
-    }
-    assert_eq!(lengths[0], lengths[1]);
-    assert_eq!((lengths[0].1, lengths[0].2), (2, 1));
-    world.close().await;
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn forty_libraries_without_news_are_a_small_answer() {
     let (world, _) = people_world(|_| {}).await;
@@ -565,123 +484,5 @@ async fn a_device_that_waits_is_told_of_the_sources_that_it_names() {
     assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
     let whole = news(&ann, &library, None).await;
     assert_eq!(whole["objects"].as_array().unwrap().len(), 1);
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_filter_selects_posts_of_a_source_that_the_account_may_see() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
-    let library = format!("source:{}", feed.source.id);
-    feed.poll(&[status(1), status(2), hidden(3)]).await;
-    let pull = |text: &str, cursor: Option<&Value>| {
-        let names = NameContext {
-            origin: "https://sim.example",
-            viewer: None,
-        };
-        let filter = Predicate::parse(text, &names).unwrap();
-        let mut request = pull_of(&library, cursor);
-        request["libraries"][0]["filter"] = json!(filter);
-        request
-    };
-    let either = "\"post 1\" OR \"post 3\"";
-    let answer = ann.post_json(PULL, &pull(either, None)).await;
-    let found = &answer["news"][0];
-    assert_eq!(
-        (&found["state"], &found["more"]),
-        (&json!("full"), &json!(false))
-    );
-    let contents = |news: &Value| -> Vec<String> {
-        let objects = news["objects"].as_array().unwrap().iter();
-        objects
-            .map(|one| {
-                one["value"]["status"]["content"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned()
-            })
-            .collect()
-    };
-    assert_eq!(contents(found), ["<p>Post 1</p>"]);
-    let cursor = &found["cursor"];
-    feed.poll(&[status(4)]).await;
-    let next = ann.post_json(PULL, &pull(either, Some(cursor))).await;
-    let next = &next["news"];
-    assert!(
-        next.get(0).is_none_or(|news| news["objects"] == json!([])),
-        "{next}"
-    );
-    // A cursor of another filter, or of none, begins again.
-    for request in [
-        pull("\"post 2\"", Some(cursor)),
-        pull_of(&library, Some(cursor)),
-    ] {
-        let answer = ann.post_json(PULL, &request).await;
-        let begun = &answer["news"][0];
-        assert_eq!(
-            (&begun["state"], &begun["first"]),
-            (&json!("full"), &json!(true))
-        );
-    }
-    let send = async |request: Value| ann.send(Method::POST, PULL, &request).await;
-    let (status, refusal) = send(pull("cat favourites:>3", None)).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    assert!(
-        refusal["error"]
-            .as_str()
-            .unwrap()
-            .contains("`favourites:>3`"),
-        "{refusal}"
-    );
-    let mut own = pull("cat", None);
-    own["libraries"][0]["library"] = json!("account");
-    assert_eq!(send(own).await.0, StatusCode::UNPROCESSABLE_ENTITY);
-    let mut broken = pull("cat", None);
-    broken["libraries"][0]["filter"] = json!({"tree": {"or": []}});
-    assert_eq!(send(broken).await.0, StatusCode::BAD_REQUEST);
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn the_digest_of_a_source_is_of_what_the_account_may_see() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
-    let other = world.feed("other").await;
-    show(&world, &other, Audience::Private).await;
-    let library = format!("source:{}", feed.source.id);
-    feed.poll(&[status(1), hidden(2), status(3), hidden(4)])
-        .await;
-    let whole = news(&ann, &library, None).await;
-    let objects = whole["objects"].as_array().unwrap();
-    let mut expected = LibraryDigest::default();
-    for object in objects {
-        let place = object["value"]["place"].as_str().unwrap().parse().unwrap();
-        let key = object["key"].as_str().unwrap();
-        expected.add_entry(key, place, None, Visibility::Public);
-    }
-    let request = json!({"library": library});
-    let digest = ann.post_json(DIGEST, &request).await;
-    let found = (&digest["count"], &digest["digest"], &digest["more"]);
-    assert_eq!(found, (&json!(2), &json!(expected.text()), &json!(false)));
-    // The post of a filter alone; an unknown cursor, and one of a pull; another library.
-    let names = NameContext {
-        origin: "https://sim.example",
-        viewer: None,
-    };
-    let filter = Predicate::parse("\"post 3\"", &names).unwrap();
-    let filtered = json!({"library": library, "filter": filter});
-    assert_eq!(ann.post_json(DIGEST, &filtered).await["count"], 1);
-    for cursor in [json!("1.1.0f.1"), whole["cursor"].clone()] {
-        let request = json!({"library": library, "cursor": cursor});
-        let (status, _) = ann.send(Method::POST, DIGEST, &request).await;
-        assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
-    }
-    let hidden = json!({"library": format!("source:{}", other.source.id)});
-    let (status, _) = ann.send(Method::POST, DIGEST, &hidden).await;
-    assert_eq!(status, StatusCode::NOT_FOUND);
     world.close().await;
 }

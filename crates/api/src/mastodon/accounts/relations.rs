@@ -355,7 +355,7 @@ async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> Json
     Ok(Json(relationship))
 }
 
-/// What somebody writes about an account.
+/// The note of an account on another one.
 #[derive(Deserialize, ToSchema)]
 struct NewNote {
     /// At most 2,000 characters. Without any, the note is removed.

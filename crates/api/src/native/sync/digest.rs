@@ -29,7 +29,7 @@ use crate::{
         (status = 200, body = DigestAnswer),
         (status = 400, body = Problem),
         (status = 404, body = Problem, description = "The account may not read the library"),
-        (status = 422, body = Problem, description = "The filter has a term that it must not have, or the cursor is none of a digest of this library and filter"),
+        (status = 422, body = Problem, description = "The filter has a term that it must not have, or the cursor is not from a digest of this library and filter"),
     ),
 )]
 pub(super) async fn digest(
@@ -106,7 +106,7 @@ async fn of_source(
     let (server, account, seal, part) = read.await?.ok_or(ApiError::NotFound)?;
     let part = part.ok_or_else(|| {
         ApiError::Unprocessable(
-            "the cursor is none of a digest of this library and filter; begin without one"
+            "the cursor is not from a digest of this library and filter; begin without one"
                 .to_owned(),
         )
     })?;

@@ -114,7 +114,7 @@ enum Prepared {
     New(Box<Resolved>),
 }
 
-/// Finds what a push names. A push that is stored already locks nobody.
+/// Finds what a push names. A push that is stored already takes no locks.
 fn prepare(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -24,7 +24,7 @@ pub(super) struct SourceDigest {
 
 impl SourceReader<'_> {
     /// The digest of the entries that the viewer is shown and that match a filter, from a cursor downward to where the time is
-    /// over. `None` if the cursor is none of a digest of this view.
+    /// over. `None` if the cursor is not from a digest of this view.
     pub(super) fn digest(
         &self,
         tx: &mut Tx<'_>,

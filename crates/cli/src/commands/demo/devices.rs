@@ -1,4 +1,4 @@
-//! Two devices of the account, of which one is edited without a network. They converge with the server.
+//! Two devices of the account. One is edited without a network. Both converge with the server.
 
 use std::path::Path;
 

@@ -42,7 +42,7 @@ pub async fn command(
 /// Runs what a mass deletion may stop. If it does, asks a person, and runs it again with the argument `true`.
 ///
 /// # Errors
-/// [`CliError`] if nobody agrees, and the error of `run`.
+/// [`CliError`] if the person does not agree, and the error of `run`.
 pub async fn with_consent<T>(
     consent: Consent,
     run: impl AsyncFn(bool) -> Result<T, ReplicaError>,

@@ -17,7 +17,7 @@ use crate::{
 /// Fetches changes and compares the replica with the server's libraries by digests. Ends with status 3 if they differ, or one
 /// changes all the time.
 ///
-/// Of posts of sources, it compares the place, the time of the last edit and the visibility.
+/// It compares the place, the time of the last edit and the visibility of sources' posts.
 #[derive(Debug, Args)]
 pub struct Verify {
     /// Fetch the libraries that differ as a whole again. Changes of this device stay.

@@ -184,7 +184,7 @@ async fn the_readable_sources_are_read_once_for_a_chunk_and_not_in_the_write_of_
     let ann = Person::new(&world, "ann").await;
     let shown = ann.page("/api/v1/timelines/public").await;
     let (account, instance) = (ann.id, feed.source.instance);
-    // More than are read at once, of posts that nobody is shown.
+    // More than are read at once. No viewer is shown their posts.
     let mark = move |tx: &mut Tx<'_>| {
         (0..120).try_for_each(|number| {
             let post = LocalId::new((1 << 40) + number);
