@@ -209,8 +209,9 @@ impl<'q> PlaceReader<'q> {
              where place + 0 > $1 and place + 0 < $2 and {terms} and {readers}"
         );
         if !many.is_empty() {
-            // PostgreSQL expects that many terms are in most rows, and would compare all rows with all of them. The
-            // `offset` keeps it from looking each term up by the places.
+            // PostgreSQL expects that many terms are in most rows, and would compare all rows with all of them. A
+            // volatile column makes it look the terms up one by one, on a distributed database too, which refuses an
+            // `offset` here.
             let readers = self
                 .readers
                 .array_condition(ConditionUse::Walk, FIRST_LIST, &mut lists);
@@ -221,10 +222,10 @@ impl<'q> PlaceReader<'q> {
                  select place, post_id, instance_id
                  from unnest(string_to_array(${list}, ' ')::int[]) as many(term)
                  cross join lateral (
-                     select place, post_id, instance_id, row_terms from indexed_place
-                     where row_terms @> array[many.term] offset 0
+                     select place, post_id, instance_id, row_terms, random() as barrier from indexed_place
+                     where row_terms @> array[many.term]
                  ) as found_by_one
-                 where place > $1 and place < $2 and {readers}"
+                 where place + 0 > $1 and place + 0 < $2 and {readers}"
             ));
         }
         (sql, lists)
