@@ -1,4 +1,4 @@
-//! The wall clock of a running server steps, under libfaketime, as the operator or a time server may set it.
+//! The wall clocks of a running server and of devices step, under libfaketime, as an operator or a time server may set them.
 #![allow(clippy::unwrap_used)]
 
 mod support;
@@ -9,7 +9,8 @@ use driftline_sim::{
     Growth, WorldConfig,
     http::{Clock, ServerConfig, SimServer},
 };
-use support::{DataDir, Running, wait_for};
+use serde_json::{Value, json};
+use support::{DataDir, Running, lines, quiet::quiet, replica_scene::Scene, wait_for};
 
 const CONFIG: &str = "[refresh]\nbuffer_ttl = \"200ms\"\n[refresh.ages]\n\"25h\" = \"2s\"\n";
 
@@ -125,3 +126,66 @@ async fn steps_of_the_clock_stop_neither_polls_nor_refreshes() {
     }
     server.stop();
 }
+
+/// Runs a command on the replica in a device's folder. Returns its lines of JSON.
+fn replica(device: &DataDir, arguments: &[&str]) -> Vec<Value> {
+    let ended = device.run(&[&REPLICA[..], arguments].concat());
+    assert_eq!(ended.status, 0, "{arguments:?}: {ended:?}");
+    lines(&ended.stdout)
+}
+
+fn has(device: &DataDir, member: &str, expected: &str) -> bool {
+    let objects = replica(device, &["show"]);
+    objects.iter().any(|of| of["value"][member] == expected)
+}
+
+/// The streams of events, the waits, the records of pushes and the times of syncs outlive each step.
+#[tokio::test(flavor = "multi_thread")]
+async fn steps_of_the_clocks_of_a_server_and_its_devices_stop_no_sync() {
+    let scene = Scene::in_data_dir(data_dir(), &quiet(1.0, 1).await, "").await;
+    let [syncing, watching] = [data_dir(), data_dir()];
+    for device in [&syncing, &watching] {
+        device.file("token", &scene.token);
+        replica(device, &["init", &scene.base(), "--token-file", "token"]);
+    }
+    let mut watch = watching.start(&[&REPLICA[..], &["watch", "--every", "1s"]].concat());
+    for (number, [of_server, of_syncing, of_watching]) in STEPS.into_iter().enumerate() {
+        set(&scene.data_dir, of_server);
+        set(&syncing, of_syncing);
+        set(&watching, of_watching);
+        let [sent, came, title] = ["sent", "came", "list"].map(|what| format!("{what} {number}"));
+        let [one, two] = [0, 1].map(|post| scene.uri(post));
+        replica(&watching, &["note", one, &sent]);
+        wait_for(&format!("{sent} is there"), || {
+            replica(&syncing, &["sync"]);
+            has(&syncing, "text", &sent)
+        });
+        replica(&syncing, &["note", two, &came]);
+        replica(&syncing, &["sync"]);
+        scene
+            .post("/api/v1/lists", &json!({ "title": title }))
+            .await;
+        wait_for(&format!("{came} and {title} are there"), || {
+            has(&watching, "text", &came) && has(&watching, "title", &title)
+        });
+    }
+    watch.stop();
+    let shown = [&syncing, &watching].map(|device| {
+        let verified = replica(device, &["verify"]);
+        assert_eq!(verified[0]["is_equal"], true, "{verified:?}");
+        assert_eq!(replica(device, &["conflicts", "--all"]).len(), 0);
+        replica(device, &["show"])
+    });
+    assert_eq!(shown[0], shown[1]);
+    assert!(!watching.log().contains("panicked"), "{}", watching.log());
+}
+
+const REPLICA: [&str; 3] = ["--json", "replica", "--replica=replica"];
+/// The clocks of the server and of two devices.
+const STEPS: [[&str; 3]; 5] = [
+    ["+0", "+0", "+0"],
+    ["+2d", "+0", "-2h"],
+    ["-2h", "+2d", "+0"],
+    ["+0", "-2h", "+2d"],
+    ["+0", "+0", "+0"],
+];

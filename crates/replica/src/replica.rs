@@ -415,6 +415,7 @@ fn checked(key: &ObjectKey, value: Option<Value>) -> Result<Option<Value>, Repli
 fn edit(tx: &mut Tx<'_>, key: &ObjectKey, value: Option<Value>) -> Result<Edited, ReplicaError> {
     let before = object_row::get(tx, key)?;
     let old = before.as_ref().and_then(|object| object.value.as_ref());
+    let value = value.map(|value| with_unknown_members(key, old, value));
     if same_value(key.kind(), old, value.as_ref()) {
         return Ok(Edited {
             changed: false,
@@ -439,6 +440,22 @@ fn edit(tx: &mut Tx<'_>, key: &ObjectKey, value: Option<Value>) -> Result<Edited
         changed: true,
         dirty: after.is_some_and(|object| object.is_dirty()),
     })
+}
+
+/// The value with the old one's members that this version does not know, since a later version may have given them.
+fn with_unknown_members(key: &ObjectKey, old: Option<&Value>, mut value: Value) -> Value {
+    let known = old.and_then(|old| ObjectValue::read(key, old.clone()).ok());
+    let known = known.map(|known| known.json());
+    if let (Some(Value::Object(old)), Some(Value::Object(known)), Value::Object(members)) =
+        (old, known, &mut value)
+    {
+        for (name, member) in old {
+            if !known.contains_key(name) {
+                members.entry(name).or_insert_with(|| member.clone());
+            }
+        }
+    }
+    value
 }
 
 /// Deletes the accounts of a list, as the server does with the list.

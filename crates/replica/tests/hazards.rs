@@ -3,8 +3,10 @@
 
 mod support;
 
+use std::fs;
+
 use driftline_core::sync::ObjectKey;
-use driftline_replica::{ReplicaError, ReplicaStatus};
+use driftline_replica::{InitOutcome, Replica, ReplicaError, ReplicaStatus};
 use serde_json::{Value, json};
 use support::{ACCOUNT, Answer, Device, ONCE, SERVER, Server};
 
@@ -213,4 +215,55 @@ async fn an_edit_of_the_present_value_keeps_what_other_devices_have_changed() {
     replica.close().await;
     let objects = device.objects().await;
     assert_eq!(objects, [(key.to_owned(), draft("b"))]);
+}
+
+/// A browser may drop what a device has stored, and keep its token.
+#[tokio::test]
+async fn a_device_that_lost_its_store_begins_again_as_another_one() {
+    let server = Server::start();
+    let device = synced(&server, &[object(MARKER, 9, &marker(5))]).await;
+    device.edit(NOTE, Some(json!({"text": "a"}))).await;
+    server.then_news(json!([]));
+    server.then(stored(&[(NOTE, 10)], "c10"));
+    device.sync(&server).await.unwrap();
+    device.edit(NOTE, Some(json!({"text": "lost"}))).await;
+    let lost = status(&device).await.device;
+    for file in fs::read_dir(device.folder()).unwrap() {
+        let file = file.unwrap();
+        if file.file_name() != "token" {
+            fs::remove_file(file.path()).unwrap();
+        }
+    }
+    let none = Replica::open(&device.folder()).await.unwrap_err();
+    assert!(matches!(none, ReplicaError::NoReplica(_)), "{none}");
+    server.then_news(json!([]));
+    assert_eq!(device.init(&server).await.unwrap(), InitOutcome::Made);
+    let begun = status(&device).await;
+    assert_ne!(begun.device, lost);
+    assert_eq!((begun.dirty, begun.cursor), (0, None));
+
+    // Nothing is deleted on the server, since nothing was deleted here.
+    server.requests();
+    let there = [
+        object(NOTE, 10, &json!({"text": "a"})),
+        object(MARKER, 9, &marker(5)),
+    ];
+    server.then_news(news("full", "c10", false, &there, &[]));
+    server.then_news(json!([]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pulled, report.open_conflicts), (2, 0));
+    let requests = server.requests();
+    assert!(requests.iter().all(|request| !request.is_push()));
+    assert_eq!(requests[0].cursor(), Value::Null);
+    assert!(device.edit(NOTE, Some(json!({"text": "b"}))).await);
+    server.then_news(json!([]));
+    server.then(support::notes::stored(NOTE, 11, "c10", "c11"));
+    device.sync(&server).await.unwrap();
+    let push = server.requests().pop().unwrap().json();
+    assert_eq!(push["device"], begun.device);
+    assert_eq!(
+        (&push["sequence"], &push["previous"]),
+        (&json!("1"), &json!(""))
+    );
+    assert_eq!(push["changes"][0]["base"], "10");
 }

@@ -33,7 +33,11 @@ impl Scene {
 
     /// With the posts of this upstream, and more in the configuration.
     pub async fn with_upstream(sim: &SimServer, config: &str) -> Self {
-        let data_dir = DataDir::new();
+        Self::in_data_dir(DataDir::new(), sim, config).await
+    }
+
+    /// The same in this data folder.
+    pub async fn in_data_dir(data_dir: DataDir, sim: &SimServer, config: &str) -> Self {
         let config = format!("[upstream]\nallow_private = true\n{config}");
         data_dir.file("driftline.toml", &config);
         data_dir.mirror(&sim.url(), "sim");

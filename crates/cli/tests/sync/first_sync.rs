@@ -39,7 +39,7 @@ async fn a_first_sync_that_is_cut_at_every_megabyte_transfers_at_most_a_tenth_mo
 }
 
 /// Pushes some notes of random characters, as a device of its own.
-async fn push_notes(scene: &Scene, push: usize, rng: &mut ChaCha8Rng) {
+pub async fn push_notes(scene: &Scene, push: usize, rng: &mut ChaCha8Rng) {
     let changes: Vec<Value> = (0..PUSHED_AT_ONCE)
         .map(|number| {
             let text: String = (0..NOTE_CHARS).map(|_| visible(rng)).collect();
@@ -66,6 +66,6 @@ fn visible(rng: &mut ChaCha8Rng) -> char {
 }
 
 const NOTES: usize = 1_000;
-const PUSHED_AT_ONCE: usize = 100;
+pub const PUSHED_AT_ONCE: usize = 100;
 const NOTE_CHARS: usize = 8_000;
 const MAX_SYNCS: usize = 20;

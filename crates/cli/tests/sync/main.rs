@@ -11,10 +11,13 @@
 mod convergence;
 mod edits;
 mod first_sync;
+mod full_disk;
 mod note_history;
+mod outage;
 mod proxy;
 #[path = "../support/mod.rs"]
 mod support;
+mod watch;
 
 /// The variable's number.
 fn number(name: &str, default: u64) -> u64 {

@@ -219,6 +219,44 @@ async fn a_push_is_compared_and_a_cloned_device_is_refused() {
     world.close().await;
 }
 
+/// Its token has stayed, and a copy of its last push may be on the way.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_lost_its_store_deletes_nothing() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let [note, other] = [1, 2].map(|n| format!("note:https://a.example/{n}"));
+    let text = |text: &str| json!({"text": text});
+    let changes = [
+        change(&note, 0, &text("one")),
+        change(&other, 0, &text("two")),
+    ];
+    let last = push_of(1, "", &changes);
+    let answer = ann.post_json(PUSH, &last).await;
+    let whole = news(&ann, "account", None).await;
+    assert_eq!(keys(&whole["objects"]), [&other, &note]);
+
+    let changes = [
+        change(&note, 1, &text("three")),
+        change(&other, 2, &Value::Null),
+    ];
+    let mut first = push_of(1, "", &changes);
+    first["device"] = json!("f".repeat(32));
+    first["cursor"] = whole["cursor"].clone();
+    // Members of a later version are left out.
+    first["later"] = json!([1]);
+    first["changes"][0]["value"]["color"] = json!("red");
+    let pushed = ann.post_json(PUSH, &first).await;
+    let done = json!({"status": "done", "key": note, "usn": "3", "value": text("three")});
+    assert_eq!(pushed["results"][0], done);
+    assert_eq!(pushed["results"][1]["usn"], "4");
+    let after = news(&ann, "account", None).await;
+    assert_eq!(keys(&after["objects"]), [&note]);
+    assert_eq!(after["objects"][0]["value"], text("three"));
+    assert_eq!(ann.post_json(PUSH, &last).await, answer);
+    assert_eq!(news(&ann, "account", None).await, after);
+    world.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_push_changes_filters_with_a_bounded_number_of_posts() {
     let (world, _) = people_world(|_| {}).await;
