@@ -421,7 +421,8 @@ async fn store(
         ended: Vec::new(),
     };
     if let Some(job) = own {
-        stored.counts += replica.write(move |tx| job.run(tx)).await?;
+        let counts = replica.write(move |tx| job.run(tx)).await?;
+        stored.counts += counts;
     }
     for job in sources {
         let library = job.intake.progress.library.clone();
