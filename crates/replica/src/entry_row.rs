@@ -53,7 +53,7 @@ pub(crate) fn put_all(
 fn place(value: &str) -> i64 {
     // Servers write it first. The rest is long.
     let first = value.strip_prefix(r#"{"place":""#);
-    let first = first.and_then(|rest| rest.split_once('"')?.0.parse().ok());
+    let first = first.and_then(|rest| rest.split_once('"')?.0.parse::<i64>().ok());
     first.unwrap_or_else(|| {
         let value: Placed<'_> = serde_json::from_str(value).unwrap_or_default();
         value.place.parse().unwrap_or_default()

@@ -562,7 +562,7 @@ impl PostName {
     }
 }
 
-/// The largest number of rows that are read at once.
-const MAX_ROWS_AT_ONCE: u32 = 1_000;
+/// The largest number of rows that are read at once: those of the largest chunk, and one that shows that others follow.
+const MAX_ROWS_AT_ONCE: u32 = 1_001;
 /// The smallest number of posts that are read at once to be compared with a filter, if there are so many.
 const MIN_COMPARED_AT_ONCE: usize = 100;
