@@ -30,6 +30,8 @@ pub enum End {
     Unknown,
     /// When so many are done.
     Count(u64),
+    /// When about so many are done.
+    Estimate(u64),
     /// After this time.
     Time(Duration),
 }
@@ -48,6 +50,12 @@ impl Progress {
         }
     }
 
+    /// Sets the number of things after which it ends, as far as it is known by now.
+    pub fn set_estimate(&mut self, total: u64) {
+        self.end = End::Estimate(total);
+        self.bar.set_length(total);
+    }
+
     /// Shows how many of these things are done, if it is time for that, and what else is known: the
     /// parts that a narrow terminal needs least come last, and are left out there.
     pub fn show(&mut self, done: u64, thing: &str, parts: impl FnOnce() -> Vec<String>) {
@@ -58,16 +66,13 @@ impl Progress {
         }
         let is_first = self.shown_at.replace(Instant::now()).is_none();
         let elapsed = self.begun.elapsed();
-        let mut all = vec![match self.end {
-            End::Count(total) => format!("{done} of {}", count(total, thing)),
-            _ => count(done, thing),
-        }];
+        let mut all = vec![amount(self.end, done, thing)];
         let per_s = self.recent.per_s();
         all.push(rate(per_s));
         all.extend(left(self.end, done, per_s, elapsed));
         all.extend(parts());
         match self.end {
-            End::Count(_) => self.bar.set_position(done),
+            End::Count(_) | End::Estimate(_) => self.bar.set_position(done),
             End::Time(_) => self.bar.set_position(ms(elapsed)),
             End::Unknown => {}
         }
@@ -144,7 +149,7 @@ impl Drop for Waiting {
 pub fn bar(end: End, template: &str) -> ProgressBar {
     let bar = match end {
         End::Unknown => ProgressBar::new_spinner(),
-        End::Count(total) => ProgressBar::new(total),
+        End::Count(total) | End::Estimate(total) => ProgressBar::new(total),
         End::Time(time) => ProgressBar::new(ms(time)),
     };
     if output::is_quiet() {
@@ -202,24 +207,33 @@ fn left(end: End, done: u64, per_s: Option<f64>, elapsed: Duration) -> Option<St
     let left = match end {
         End::Unknown => return None,
         End::Time(time) => time.checked_sub(elapsed)?,
-        End::Count(total) => {
+        End::Count(total) | End::Estimate(total) => {
             let per_s = per_s.filter(|per_s| *per_s > 0.0)?;
-            Duration::try_from_secs_f64(total.saturating_sub(done) as f64 / per_s).ok()?
+            let undone = total.checked_sub(done).filter(|undone| *undone > 0)?;
+            Duration::try_from_secs_f64((undone as f64 / per_s).ceil()).ok()?
         }
     };
-    let about = if matches!(end, End::Count(_)) {
-        "about "
-    } else {
-        ""
+    let about = match end {
+        End::Count(_) | End::Estimate(_) => "about ",
+        End::Unknown | End::Time(_) => "",
     };
     Some(format!("{about}{} left", seconds(left)))
+}
+
+/// The number of things that are done, and of all where that is known.
+fn amount(end: End, done: u64, thing: &str) -> String {
+    match end {
+        End::Count(total) => format!("{done} of {}", count(total, thing)),
+        End::Estimate(total) => format!("{done} of about {}", count(total, thing)),
+        End::Unknown | End::Time(_) => count(done, thing),
+    }
 }
 
 /// The time that has passed, and all of it where that is known.
 fn clock(end: End, elapsed: Duration) -> String {
     match end {
         End::Time(time) => format!("{} of {}", seconds(elapsed), seconds(time)),
-        End::Unknown | End::Count(_) => seconds(elapsed),
+        End::Unknown | End::Count(_) | End::Estimate(_) => seconds(elapsed),
     }
 }
 
@@ -271,7 +285,7 @@ fn prefix_columns(end: End, columns: usize) -> usize {
 fn clock_columns(end: End) -> usize {
     match end {
         End::Time(time) => 2 * seconds(time).len().max(3) + 4,
-        End::Unknown | End::Count(_) => 6,
+        End::Unknown | End::Count(_) | End::Estimate(_) => 6,
     }
 }
 
@@ -321,6 +335,22 @@ mod tests {
         assert_eq!(fit(&parts, 80), parts.join(", "));
         assert_eq!(fit(&parts, 26), "1234 posts, 2.5/s, 2 gaps");
         assert_eq!(fit(&parts, 5), "1234 posts");
+    }
+
+    #[test]
+    fn an_estimate_has_room_on_80_columns() {
+        let end = End::Estimate(20_000);
+        let parts = [
+            amount(end, 12_000, "object"),
+            rate(Some(9_000.0)),
+            left(end, 12_000, Some(9_000.0), Duration::from_secs(2)).unwrap(),
+        ];
+        let expected = "12000 of about 20000 objects, 9000/s, about 1s left";
+        assert_eq!(fit(&parts, 80 - prefix_columns(end, 80)), expected);
+        assert_eq!(amount(End::Unknown, 12_000, "object"), "12000 objects");
+        assert_eq!(amount(End::Count(3), 1, "hour"), "1 of 3 hours");
+        // More came than was expected.
+        assert_eq!(left(end, 20_010, Some(1.0), Duration::ZERO), None);
     }
 
     #[test]

@@ -1,5 +1,8 @@
+use std::{borrow::Cow, iter::repeat_n};
+
 use driftline_core::sync::{ObjectKey, SyncedObject};
-use driftline_db::{DbError, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Row, Tx};
+use serde::Deserialize;
 
 use crate::{ReplicaError, object_row::number};
 
@@ -20,24 +23,48 @@ impl EntryRow {
     }
 }
 
-/// Stores an object of a source's library, which came in the full sync with this number or after it.
-pub(crate) fn put(
+/// Stores objects of a source's library, which came in the full sync with this number or after it. Of several with one key the
+/// last one stays.
+pub(crate) fn put_all(
     tx: &mut Tx<'_>,
     library: &str,
-    object: &SyncedObject,
+    objects: &[SyncedObject],
     full_sync: u64,
 ) -> Result<(), ReplicaError> {
-    let place = object.value["place"].as_str();
-    let place: i64 = place.and_then(|text| text.parse().ok()).unwrap_or_default();
-    let (seen_in, value) = (number(full_sync)?, object.value.to_string());
-    let parameters: [&dyn ToValue; 5] = [&library, &object.key.as_str(), &place, &seen_in, &value];
-    tx.execute(
-        "insert into entry (library, key, place, seen_in, value) values ($1, $2, $3, $4, $5)
+    let full_sync = number(full_sync)?;
+    let columns = [
+        Column::text(repeat_n(library, objects.len())),
+        Column::text(objects.iter().map(|object| object.key.as_str())),
+        Column::i64(objects.iter().map(|object| place(object.value.get()))),
+        Column::i64(repeat_n(full_sync, objects.len())),
+        Column::text(objects.iter().map(|object| object.value.get())),
+    ];
+    tx.execute_many(
+        "insert into entry (library, key, place, seen_in, value) {rows}
          on conflict (library, key) do update set place = excluded.place,
              seen_in = excluded.seen_in, value = excluded.value",
-        &parameters,
+        &[],
+        &columns,
     )?;
     Ok(())
+}
+
+/// The place in an entry's value; 0 if it has none.
+fn place(value: &str) -> i64 {
+    // Servers write it first. The rest is long.
+    let first = value.strip_prefix(r#"{"place":""#);
+    let first = first.and_then(|rest| rest.split_once('"')?.0.parse::<i64>().ok());
+    first.unwrap_or_else(|| {
+        let value: Placed<'_> = serde_json::from_str(value).unwrap_or_default();
+        value.place.parse().unwrap_or_default()
+    })
+}
+
+/// The part of an entry's value that says its place.
+#[derive(Default, Deserialize)]
+struct Placed<'a> {
+    #[serde(borrow, default)]
+    place: Cow<'a, str>,
 }
 
 /// Removes an entry. Returns the number of entries that were removed: 0 or 1.
@@ -144,3 +171,24 @@ fn size(number: u64) -> usize {
 }
 
 const COLUMNS: &str = "library, key, place, value";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_place_is_found_wherever_it_is_written() {
+        for (value, expected) in [
+            (r#"{"place":"12","status":{"place":"7"}}"#, 12),
+            (r#"{"status":{"place":"7"},"place":"12"}"#, 12),
+            (r#"{ "place": "12" }"#, 12),
+            (r#"{"place":"\u0031","status":{}}"#, 1),
+            (r#"{"place":"9223372036854775808"}"#, 0),
+            (r#"{"place":12}"#, 0),
+            (r#"{"status":{"place":"7"}}"#, 0),
+            ("null", 0),
+        ] {
+            assert_eq!(place(value), expected, "{value}");
+        }
+    }
+}

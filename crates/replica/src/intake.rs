@@ -1,3 +1,5 @@
+use std::ops::AddAssign;
+
 use driftline_core::sync::{
     Intake, LocalObject, Outcome, StoredPush, SweepMode, incoming, is_mass_deletion, library_gone,
     sweep,
@@ -28,6 +30,14 @@ pub(crate) struct IntakeCounts {
     pub(crate) removed: usize,
     /// Conflicts that were added, also those that a rule has resolved.
     pub(crate) conflicts: usize,
+}
+
+impl AddAssign for IntakeCounts {
+    fn add_assign(&mut self, other: Self) {
+        self.pulled += other.pulled;
+        self.removed += other.removed;
+        self.conflicts += other.conflicts;
+    }
 }
 
 impl IntakeJob {
@@ -72,14 +82,15 @@ impl IntakeJob {
         Ok(counts)
     }
 
+    /// True if the answer may remove objects.
+    pub(crate) fn removes(&self) -> bool {
+        let mut entries = self.intake.entries.iter();
+        self.intake.sweep.is_some() || entries.any(|entry| entry.value.is_none())
+    }
+
     /// True if this answer, or a later one of the same pull, may remove objects.
     fn may_remove(&self) -> bool {
-        let has_tombstones = self
-            .intake
-            .entries
-            .iter()
-            .any(|entry| entry.value.is_none());
-        !self.is_last || has_tombstones || self.intake.sweep.is_some()
+        !self.is_last || self.removes()
     }
 
     fn take_entries(

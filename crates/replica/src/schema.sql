@@ -75,7 +75,9 @@ create table subscription (
     is_gone {bool} not null,
     -- As those of `replica`.
     pull_held {i64},
-    pull_removed {i64} not null
+    pull_removed {i64} not null,
+    -- The number of objects that a full sync still brings, if the server has said it.
+    objects_left {i64}
 ) {strict};
 
 -- The objects of the subscriptions.

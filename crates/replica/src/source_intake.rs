@@ -15,6 +15,11 @@ pub(crate) struct SourceIntakeJob {
 }
 
 impl SourceIntakeJob {
+    /// True if the part may remove entries.
+    pub(crate) fn removes(&self) -> bool {
+        self.intake.sweeps || !self.intake.gone.is_empty()
+    }
+
     /// Stores the part: the library's end, the tombstones, the objects, the sweep, and the progress. Returns `None` and stores
     /// nothing if the subscription has ended meanwhile, or is another one.
     ///
@@ -34,7 +39,7 @@ impl SourceIntakeJob {
             None => entry_row::count(tx, library)?,
         };
         // A first full sync begins with nothing.
-        let now_held = match intake.sweeps || !intake.gone.is_empty() {
+        let now_held = match self.removes() {
             true => entry_row::count(tx, library)?,
             false => held,
         };
@@ -45,11 +50,10 @@ impl SourceIntakeJob {
             counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
         }
         let full_sync = intake.progress.full_sync;
-        for object in &intake.objects {
-            entry_row::put(tx, library, object, full_sync)?;
-            counts.pulled += 1;
-        }
-        if intake.sweeps {
+        entry_row::put_all(tx, library, &intake.objects, full_sync)?;
+        counts.pulled += intake.objects.len();
+        // A first full sync finds nothing here that it has not brought.
+        if intake.sweeps && full_sync > 1 {
             counts.removed += entry_row::sweep(tx, library, full_sync)?;
         }
         let (removed, all) = (row.pull.removed + counts.removed, held.max(now_held));

@@ -121,7 +121,8 @@ pub(crate) fn set_progress(
     let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
     let (held, removed) = (pull.held.map(count), count(pull.removed));
     let full_sync = number(progress.full_sync)?;
-    let parameters: [&dyn ToValue; 7] = [
+    let objects_left = progress.objects_left.map(number).transpose()?;
+    let parameters: [&dyn ToValue; 8] = [
         &progress.library,
         &progress.cursor,
         &full_sync,
@@ -129,10 +130,12 @@ pub(crate) fn set_progress(
         &is_gone,
         &held,
         &removed,
+        &objects_left,
     ];
     tx.execute(
         "update subscription set cursor = $2, full_sync = $3, is_complete = $4, is_gone = $5,
-             pull_held = $6, pull_removed = $7, is_refiltered = is_refiltered and not $4
+             pull_held = $6, pull_removed = $7, objects_left = $8,
+             is_refiltered = is_refiltered and not $4
          where library = $1",
         &parameters,
     )?;
@@ -166,6 +169,7 @@ fn subscription(row: &Row<'_>) -> Result<(SubscriptionRow, Option<String>), DbEr
             cursor: row.opt_text("cursor")?,
             full_sync: u64::try_from(row.i64("full_sync")?).unwrap_or_default(),
             is_complete: row.bool("is_complete")?,
+            objects_left: row.opt_i64("objects_left")?.map(i64::unsigned_abs),
         },
         is_gone: row.bool("is_gone")?,
         is_refiltered: row.bool("is_refiltered")?,
@@ -186,4 +190,4 @@ fn with_filter(
 }
 
 const COLUMNS: &str = "library, source, filter, is_refiltered, cursor, full_sync, is_complete, \
-     is_gone, pull_held, pull_removed";
+     is_gone, pull_held, pull_removed, objects_left";

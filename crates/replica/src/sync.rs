@@ -41,6 +41,9 @@ pub struct SyncProgress {
     pub pushed: usize,
     /// The number of requests.
     pub requests: u64,
+    /// The number of objects that the full syncs under way still bring, 0 without one. `None` if the server has not said it.
+    #[serde(skip)]
+    pub objects_left: Option<u64>,
 }
 
 /// The outcome of a synchronization.
@@ -80,7 +83,10 @@ struct Run<'a, 'c> {
     context: &'a mut SyncContext<'c>,
     session: SyncSession,
     sources: SourceSession,
+    direction: Direction,
     work: SyncProgress,
+    /// The answer to the next pull, which came while its predecessor was stored.
+    next_answer: Option<SyncAnswer>,
     /// The size of the next chunk.
     chunk_size: ChunkSize,
     /// The largest number of changes in a push.
@@ -157,14 +163,16 @@ impl Replica {
             context,
             sources: SourceSession::new(row.binding.clone(), sources),
             session: SyncSession::new(row.progress, Some(row.binding)),
+            direction,
             work: SyncProgress::default(),
+            next_answer: None,
             chunk_size: match row.chunk_bytes {
                 Some(bytes) => ChunkSize::after(bytes),
                 None => ChunkSize::new(was_interrupted),
             },
             max_changes: MAX_PUSH_CHANGES,
         };
-        if let Err(error) = run.steps(direction).await {
+        if let Err(error) = run.steps().await {
             // A program that tries each request once would else ask for a chunk of the same size forever.
             if let Some(bytes) = run.chunk_size.left() {
                 self.write(move |tx| replica_row::set_chunk_bytes(tx, bytes))
@@ -206,7 +214,8 @@ impl Replica {
 }
 
 impl Run<'_, '_> {
-    async fn steps(&mut self, direction: Direction) -> Result<(), ReplicaError> {
+    async fn steps(&mut self) -> Result<(), ReplicaError> {
+        let direction = self.direction;
         loop {
             match self.session.next() {
                 SyncStep::Pull { cursor } => {
@@ -217,12 +226,7 @@ impl Run<'_, '_> {
                     {
                         return Ok(());
                     }
-                    let own = LibraryRequest {
-                        library: ACCOUNT_LIBRARY.to_owned(),
-                        cursor,
-                        filter: None,
-                    };
-                    self.pull(Some(own)).await?;
+                    self.pull(Some(own_request(cursor))).await?;
                 }
                 SyncStep::Push if direction == Direction::Pull => break,
                 SyncStep::Push => self.push().await?,
@@ -239,12 +243,16 @@ impl Run<'_, '_> {
     /// Sends one request for the account's library, if `own` is one, and the sources that may have news. Stores the answer.
     async fn pull(&mut self, own: Option<LibraryRequest>) -> Result<(), ReplicaError> {
         let names_own = own.is_some();
-        let libraries = own.into_iter().chain(self.sources.next()).collect();
-        let size = &mut self.chunk_size;
-        let answer = self
-            .client
-            .pull_chunk(libraries, size, self.context.random)
-            .await?;
+        let answer = match self.next_answer.take() {
+            Some(answer) => answer,
+            None => {
+                let libraries = own.into_iter().chain(self.sources.next()).collect();
+                self.work.requests += 1;
+                let (size, random) = (&mut self.chunk_size, &mut *self.context.random);
+                self.client.pull_chunk(libraries, size, random).await?
+            }
+        };
+        let has_more = answer.news.iter().any(|news| news.more);
         let is_own = |news: &LibraryNews| news.library == ACCOUNT_LIBRARY;
         let (own, others): (Vec<_>, Vec<_>) = answer.news.into_iter().partition(is_own);
         let part = |news| SyncAnswer {
@@ -252,47 +260,82 @@ impl Run<'_, '_> {
             account: answer.account.clone(),
             news,
         };
-        if names_own {
-            self.take_own(part(own)).await?;
+        let own = match names_own {
+            true => Some(self.take_own(part(own))?),
+            false => None,
+        };
+        let sources = match self.take_sources(part(others)) {
+            Ok(sources) => sources,
+            Err(error) => {
+                store(self.replica, own, Vec::new()).await?;
+                return Err(error);
+            }
+        };
+        // Removals may need a person's agreement, so nothing is requested before they are stored.
+        let may_remove = own.as_ref().is_some_and(IntakeJob::removes)
+            || sources.iter().any(SourceIntakeJob::removes);
+        let libraries = match has_more && !may_remove {
+            true => self.next_pull(),
+            false => Vec::new(),
+        };
+        let has_next = !libraries.is_empty();
+        let (size, random) = (&mut self.chunk_size, &mut *self.context.random);
+        let client = self.client;
+        // The next chunk may come while this one is stored.
+        let request = async {
+            match has_next {
+                true => Some(client.pull_chunk(libraries, size, random).await),
+                false => None,
+            }
+        };
+        let (stored, next) = tokio::join!(store(self.replica, own, sources), request);
+        let Stored { counts, ended } = stored?;
+        self.work.pulled += counts.pulled;
+        self.work.removed += counts.removed;
+        self.work.requests += u64::from(has_next);
+        for library in &ended {
+            self.sources.end(library);
         }
-        self.take_sources(part(others)).await?;
         self.show();
+        // An answer about a subscription that has ended is not one to the next request.
+        if ended.is_empty() {
+            self.next_answer = next.transpose()?;
+        }
         Ok(())
     }
 
-    async fn take_own(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
+    /// The libraries of the next pull; none if another step comes before it.
+    fn next_pull(&self) -> Vec<LibraryRequest> {
+        let own = match self.session.next() {
+            // After a push, it depends on what is stored.
+            SyncStep::Pull { .. } if self.work.pushed > 0 => return Vec::new(),
+            SyncStep::Pull { cursor } => Some(own_request(cursor)),
+            SyncStep::Push if self.direction == Direction::Pull => None,
+            SyncStep::Done => None,
+            SyncStep::Push | SyncStep::Stopped(_) => return Vec::new(),
+        };
+        own.into_iter().chain(self.sources.next()).collect()
+    }
+
+    fn take_own(&mut self, answer: SyncAnswer) -> Result<IntakeJob, ReplicaError> {
         let intake = self.session.pulled(answer);
-        let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
-        let job = IntakeJob {
-            intake,
+        Ok(IntakeJob {
+            intake: intake.map_err(|stop| self.replica.stopped(stop))?,
             is_last: !matches!(self.session.next(), SyncStep::Pull { .. }),
             may_remove_many: self.context.may_remove_many,
             now_ms: self.context.now_ms,
-        };
-        let counts = self.replica.write(move |tx| job.run(tx)).await?;
-        self.count(counts);
-        Ok(())
+        })
     }
 
-    async fn take_sources(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
+    fn take_sources(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntakeJob>, ReplicaError> {
         let intakes = self.sources.pulled(answer);
-        for intake in intakes.map_err(|stop| self.replica.stopped(stop))? {
-            let job = SourceIntakeJob {
-                intake,
-                may_remove_many: self.context.may_remove_many,
-            };
-            let library = job.intake.progress.library.clone();
-            match self.replica.write(move |tx| job.run(tx)).await? {
-                Some(counts) => self.count(counts),
-                None => self.sources.end(&library),
-            }
-        }
-        Ok(())
-    }
-
-    fn count(&mut self, counts: IntakeCounts) {
-        self.work.pulled += counts.pulled;
-        self.work.removed += counts.removed;
+        let intakes = intakes.map_err(|stop| self.replica.stopped(stop))?;
+        let may_remove_many = self.context.may_remove_many;
+        let job = |intake| SourceIntakeJob {
+            intake,
+            may_remove_many,
+        };
+        Ok(intakes.into_iter().map(job).collect())
     }
 
     async fn push(&mut self) -> Result<(), ReplicaError> {
@@ -319,6 +362,7 @@ impl Run<'_, '_> {
                     .replica
                     .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
                 self.work.pushed += stored.await?;
+                self.work.requests += 1;
                 self.show();
                 Ok(())
             }
@@ -352,7 +396,48 @@ impl Run<'_, '_> {
     }
 
     fn show(&mut self) {
-        self.work.requests += 1;
+        let own = self.session.objects_left();
+        let left = own.zip(self.sources.objects_left());
+        self.work.objects_left = left.map(|(own, sources)| own.saturating_add(sources));
         (self.context.progress)(&self.work);
+    }
+}
+
+/// The outcome of the storing of an answer.
+struct Stored {
+    counts: IntakeCounts,
+    /// The libraries whose subscriptions have ended meanwhile, or are others.
+    ended: Vec<String>,
+}
+
+/// Stores the parts of an answer, each in one transaction.
+async fn store(
+    replica: &Replica,
+    own: Option<IntakeJob>,
+    sources: Vec<SourceIntakeJob>,
+) -> Result<Stored, ReplicaError> {
+    let mut stored = Stored {
+        counts: IntakeCounts::default(),
+        ended: Vec::new(),
+    };
+    if let Some(job) = own {
+        let counts = replica.write(move |tx| job.run(tx)).await?;
+        stored.counts += counts;
+    }
+    for job in sources {
+        let library = job.intake.progress.library.clone();
+        match replica.write(move |tx| job.run(tx)).await? {
+            Some(counts) => stored.counts += counts,
+            None => stored.ended.push(library),
+        }
+    }
+    Ok(stored)
+}
+
+fn own_request(cursor: Option<String>) -> LibraryRequest {
+    LibraryRequest {
+        library: ACCOUNT_LIBRARY.to_owned(),
+        cursor,
+        filter: None,
     }
 }

@@ -5,10 +5,12 @@ mod support;
 
 use std::sync::Arc;
 
-use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
+use driftline_replica::{
+    ReplicaError, ReplicaPost, Subscription, SyncContext, SyncProgress, TimelineQuery,
+};
 use serde_json::{Value, json};
 use support::{
-    Answer, Device, ONCE, Request, Server,
+    Answer, Device, NOW_MS, ONCE, Request, Server, random,
     sources::{
         HOME, NEWS, at, libraries, own, part, post, posts, subscribe, subscribe_with, synced,
         then_libraries, uri,
@@ -352,6 +354,80 @@ async fn a_subscription_that_is_made_again_during_a_sync_begins_again() {
     let expected = [at("account", "c9"), (HOME.to_owned(), Value::Null)];
     assert_eq!(libraries(&first), expected);
     assert_eq!(names(&device, all()).await, ["p2", "p1"]);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_requested_before_a_subscription_ended_is_dropped() {
+    let server = Server::start();
+    let device = Arc::new(synced(&server, &[(HOME, "home", posts([1]))]).await);
+    server.then_news(json!([part(HOME, "changes", "s10", true, &posts([2]))]));
+    let unsubscribing = Arc::clone(&device);
+    server.meanwhile(async move || {
+        let replica = unsubscribing.open().await;
+        assert!(replica.unsubscribe("home").await.unwrap().is_empty());
+        replica.close().await;
+    });
+    server.then_news(json!([part(HOME, "changes", "s11", false, &posts([3]))]));
+    let replica = device.open().await;
+    let mut random = random;
+    let mut context = SyncContext {
+        now_ms: NOW_MS,
+        random: &mut random,
+        may_remove_many: false,
+        progress: &mut |_| {},
+    };
+    let pulled = replica.pull(&device.client(&server), &mut context).await;
+    replica.close().await;
+    let work = pulled.unwrap().work;
+    assert_eq!((work.pulled, work.requests), (0, 2));
+    assert_eq!(server.answers_left(), 0);
+    assert!(names(&device, all()).await.is_empty());
+}
+
+#[tokio::test]
+async fn the_number_of_objects_that_are_to_come_outlives_an_interruption() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    then_libraries(&server, &[(HOME, "home"), (NEWS, "news")]);
+    let names = ["home", "news"];
+    subscribe(&device, &server, &names).await.unwrap();
+    let first = |library: &str, numbers: [u64; 2], count: u64| {
+        let mut part = part(library, "full", "s8", true, &posts(numbers));
+        part["first"] = json!(true);
+        part["count"] = json!(count);
+        part
+    };
+    server.then_news(json!([
+        own(),
+        first(HOME, [9, 8], 5),
+        first(NEWS, [7, 6], 3)
+    ]));
+    server.then(Answer::Lost);
+    assert_eq!(left_after_each_answer(&device, &server).await, [Some(4)]);
+
+    let home = part(HOME, "full", "s7", true, &posts([5, 4]));
+    server.then_news(json!([home, part(NEWS, "full", "s9", false, &posts([3]))]));
+    server.then_news(json!([part(HOME, "full", "s9", false, &posts([2]))]));
+    server.then_news(json!([]));
+    let left = left_after_each_answer(&device, &server).await;
+    assert_eq!(left, [Some(1), Some(0), Some(0)]);
+    assert_eq!(server.answers_left(), 0);
+}
+
+/// Pulls, and returns the number of objects that were still to come after each answer.
+async fn left_after_each_answer(device: &Device, server: &Server) -> Vec<Option<u64>> {
+    let replica = device.open().await;
+    let (mut random, mut left) = (random, Vec::new());
+    let mut context = SyncContext {
+        now_ms: NOW_MS,
+        random: &mut random,
+        may_remove_many: false,
+        progress: &mut |work: &SyncProgress| left.push(work.objects_left),
+    };
+    // The last answer may be lost.
+    let _ = replica.pull(&device.client(server), &mut context).await;
+    replica.close().await;
+    left
 }
 
 #[tokio::test]

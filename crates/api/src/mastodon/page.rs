@@ -122,7 +122,8 @@ impl Page {
     ) -> Result<HashMap<LocalId, Box<RawValue>>, StoreError> {
         Self::render(tx, posts, view, |posts, shown, local, overlays| {
             let entities = posts.iter().zip(shown).filter_map(|(post, shown)| {
-                let mut body = Vec::new();
+                // The entity is about as long as the stored one.
+                let mut body = Vec::with_capacity(post.raw.len());
                 shown.write(&mut body, local, overlays);
                 Some((post.id, answer::raw(body)?))
             });

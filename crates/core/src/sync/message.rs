@@ -1,7 +1,7 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use super::{ObjectKey, Usn};
+use super::{ObjectKey, RawJson, Usn};
 use crate::predicate::Predicate;
 
 /// The body of a pull: `POST /api/driftline/v1/sync`.
@@ -77,6 +77,9 @@ pub struct LibraryNews {
     /// True if more objects follow after the cursor.
     #[serde(default)]
     pub more: bool,
+    /// With the first of several chunks of a full sync, the number of objects of all of them, if the server knows it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub count: Option<u64>,
     /// Objects as they are now.
     #[serde(default)]
     pub objects: Vec<SyncedObject>,
@@ -96,7 +99,8 @@ pub struct SyncedObject {
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub usn: Usn,
     /// The value.
-    pub value: Value,
+    #[cfg_attr(feature = "openapi", schema(value_type = Value))]
+    pub value: RawJson,
 }
 
 /// A deleted object.

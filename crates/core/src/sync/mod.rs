@@ -12,6 +12,7 @@ mod message;
 mod profile;
 mod progress;
 mod pushed;
+mod raw_json;
 mod replica_object;
 mod same_value;
 mod session;
@@ -34,6 +35,7 @@ pub use message::{
 pub use profile::ProfileValue;
 pub use progress::{Binding, LibraryProgress};
 pub use pushed::{pushed, refused};
+pub use raw_json::RawJson;
 pub use replica_object::{Base, LocalObject};
 pub use same_value::same_value;
 pub use session::{ACCOUNT_LIBRARY, Intake, SyncSession, SyncStep, SyncStop};

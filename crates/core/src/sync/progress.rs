@@ -15,13 +15,9 @@ pub struct LibraryProgress {
     pub sweep: Option<SweepMode>,
     /// The cursor after a push whose results the replica has, while `cursor` has not reached them.
     pub ahead: Option<String>,
-}
-
-impl LibraryProgress {
-    /// True if the replica has had the whole library, and no full sync is under way.
-    pub fn is_complete(&self) -> bool {
-        self.cursor.is_some() && self.paging.is_none() && self.sweep.is_none()
-    }
+    /// While a full sync is under way, the number of objects that have not come yet, if the server has said how many there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub objects_left: Option<u64>,
 }
 
 /// The server and account to which a replica belongs. The first answer sets it.
@@ -31,4 +27,12 @@ pub struct Binding {
     pub server: String,
     /// The ID of the account.
     pub account: String,
+}
+
+/// The number of objects that a full sync still brings after a chunk. `None` if it is not known, or the full sync is complete.
+/// `before` is the number before the chunk.
+pub(super) fn objects_left(before: Option<u64>, chunk_len: usize, more: bool) -> Option<u64> {
+    let came = u64::try_from(chunk_len).unwrap_or(u64::MAX);
+    let left = before.map(|left| left.saturating_sub(came));
+    left.filter(|_| more)
 }

@@ -1,6 +1,6 @@
 use super::{
     Binding, Incoming, LibraryNews, LibraryProgress, LibraryState, PushAnswer, SentChange,
-    StoredPush, SweepMode, SyncAnswer,
+    StoredPush, SweepMode, SyncAnswer, progress::objects_left,
 };
 
 /// One synchronization of the account's library: it says what to request next, and takes the answers. The caller makes the
@@ -116,6 +116,14 @@ impl SyncSession {
         }
     }
 
+    /// The number of objects that a full sync under way still brings, 0 without one. `None` if the server has not said it.
+    pub fn objects_left(&self) -> Option<u64> {
+        match self.progress.paging {
+            Some(_) => self.progress.objects_left,
+            None => Some(0),
+        }
+    }
+
     /// Takes the answer to a pull.
     ///
     /// # Errors
@@ -217,12 +225,18 @@ impl SyncSession {
                 }
             }
             LibraryState::Full => {
+                let is_first = news.first || self.progress.paging.is_none();
                 if self.progress.paging.is_none() {
                     // The losses of a sweep that did not come are still to be listed.
                     let mode = self.progress.sweep.unwrap_or(SweepMode::Sweep);
                     self.begin_full_sync(mode);
                 }
+                let before = match is_first {
+                    true => news.count,
+                    false => self.progress.objects_left,
+                };
                 let more = news.more;
+                self.progress.objects_left = objects_left(before, news.objects.len(), more);
                 self.take_chunk(news, true, intake)?;
                 if !more {
                     self.progress.sweep = self.progress.paging.take();
@@ -247,19 +261,24 @@ impl SyncSession {
         }
         self.progress.cursor = Some(cursor);
         let full_sync = self.progress.full_sync;
-        let objects = news.objects.into_iter().map(|object| Incoming {
-            key: object.key,
-            usn: object.usn,
-            value: Some(object.value),
-            full_sync,
-        });
+        for object in news.objects {
+            let value = object.value.read();
+            let value =
+                value.map_err(|_| SyncStop::InvalidAnswer("a value that cannot be read"))?;
+            intake.entries.push(Incoming {
+                key: object.key,
+                usn: object.usn,
+                value: Some(value),
+                full_sync,
+            });
+        }
         let gone = news.gone.into_iter().map(|tombstone| Incoming {
             key: tombstone.key,
             usn: tombstone.usn,
             value: None,
             full_sync,
         });
-        intake.entries = objects.chain(gone).collect();
+        intake.entries.extend(gone);
         Ok(())
     }
 
@@ -278,6 +297,7 @@ impl SyncSession {
         self.progress.full_sync += 1;
         self.progress.paging = Some(mode);
         self.progress.sweep = None;
+        self.progress.objects_left = None;
     }
 
     /// The replica has all changes up to its cursor. Before a sweep it is checked that the server has lost nothing.

@@ -2,7 +2,7 @@ use std::collections::{HashMap, VecDeque};
 
 use super::{
     Binding, LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncStop, SyncedObject,
-    Tombstone, session::MAX_CHUNKS,
+    Tombstone, progress::objects_left, session::MAX_CHUNKS,
 };
 use crate::predicate::Predicate;
 
@@ -32,6 +32,8 @@ pub struct SourceProgress {
     pub full_sync: u64,
     /// False before the first full sync is complete, and during another one.
     pub is_complete: bool,
+    /// During a full sync, the number of objects that have not come yet, if the server has said how many there are.
+    pub objects_left: Option<u64>,
 }
 
 /// The changes that the caller stores of an answer for one library, in one transaction and in the order of the fields.
@@ -75,6 +77,15 @@ impl SourceSession {
                 filter: progress.filter.clone(),
             })
             .collect()
+    }
+
+    /// The number of objects that the full syncs under way still bring, 0 without one. `None` if the server has not said it of
+    /// each.
+    pub fn objects_left(&self) -> Option<u64> {
+        let mut under_way = self.waiting.iter().filter(|progress| !progress.is_complete);
+        under_way.try_fold(0_u64, |sum, progress| {
+            Some(sum.saturating_add(progress.objects_left?))
+        })
     }
 
     /// Takes the answer to a request for the libraries of [`SourceSession::next`]. Other libraries in it are ignored.
@@ -146,7 +157,10 @@ impl SourceProgress {
         let before = self.clone();
         if is_full && (news.first || self.is_complete || self.cursor.is_none()) {
             self.full_sync += 1;
+            self.objects_left = news.count;
         }
+        let left = objects_left(self.objects_left, news.objects.len(), news.more);
+        self.objects_left = left.filter(|_| is_full);
         self.is_complete = !is_full || !news.more;
         self.cursor = Some(cursor);
         Ok(SourceIntake {
@@ -170,6 +184,7 @@ impl SourceProgress {
             progress: Self {
                 cursor: None,
                 is_complete: false,
+                objects_left: None,
                 ..self
             },
             is_last: true,
@@ -219,6 +234,7 @@ mod tests {
             cursor: Some(cursor.to_owned()),
             first: false,
             more,
+            count: None,
             objects: vec![serde_json::from_value(object).expect("an object")],
             gone: Vec::new(),
         }
@@ -301,6 +317,70 @@ mod tests {
             .unwrap();
         assert_eq!(last.progress.full_sync, 2);
         assert!(last.sweeps);
+    }
+
+    #[test]
+    fn a_full_sync_counts_down_what_its_first_chunk_says() {
+        let of = |library, state, cursor: &str, more, count| LibraryNews {
+            count,
+            ..news(library, state, cursor, more)
+        };
+        let full = |library, cursor: &str, more, count| {
+            of(library, LibraryState::Full, cursor, more, count)
+        };
+        let (one, two) = ("source:1", "source:2");
+        let mut begun = session(vec![new(one), new(two)]);
+        assert_eq!(begun.objects_left(), None);
+        let first = vec![
+            full(one, "c9", true, Some(3)),
+            full(two, "c9", true, Some(10)),
+        ];
+        let [first, _] = begun.pulled(answer(first)).unwrap().try_into().unwrap();
+        assert_eq!(first.progress.objects_left, Some(2));
+        assert_eq!(begun.objects_left(), Some(11));
+        // The number of a later chunk counts only if the full sync begins again.
+        let next = vec![
+            full(one, "c8", true, Some(70)),
+            full(two, "c8", false, None),
+        ];
+        begun.pulled(answer(next)).unwrap();
+        assert_eq!(begun.objects_left(), Some(1));
+
+        // Interrupted: another session has the progress.
+        let mut resumed = session(vec![first.progress, complete(two)]);
+        assert_eq!(resumed.objects_left(), Some(2));
+        let again = full(one, "d9", true, Some(8));
+        let again = LibraryNews {
+            first: true,
+            ..again
+        };
+        resumed.pulled(answer(vec![again])).unwrap();
+        assert_eq!(resumed.objects_left(), Some(7));
+        // A server may say nothing, or too little.
+        let again = full(one, "e9", true, None);
+        let again = LibraryNews {
+            first: true,
+            ..again
+        };
+        resumed.pulled(answer(vec![again])).unwrap();
+        assert_eq!(resumed.objects_left(), None);
+        let again = full(one, "f9", true, Some(0));
+        let again = LibraryNews {
+            first: true,
+            ..again
+        };
+        resumed.pulled(answer(vec![again])).unwrap();
+        assert_eq!(resumed.objects_left(), Some(0));
+        let last = full(one, "f8", false, None);
+        let [last] = resumed
+            .pulled(answer(vec![last]))
+            .unwrap()
+            .try_into()
+            .unwrap();
+        assert_eq!(last.progress.objects_left, None);
+        let since = of(one, LibraryState::Changes, "f10", true, Some(5));
+        resumed.pulled(answer(vec![since])).unwrap();
+        assert_eq!(resumed.objects_left(), Some(0));
     }
 
     #[test]

@@ -4,8 +4,8 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt, sync::Arc};
 
 use driftline_core::sync::{
     ACCOUNT_LIBRARY, Binding, ChangeResult, LibraryNews, LibraryState, ObjectKey, ObjectKind,
-    PushAnswer, PushChange, PushRequest, StoredPush, SyncAnswer, SyncedObject, Tombstone, Usn,
-    same_value,
+    PushAnswer, PushChange, PushRequest, RawJson, StoredPush, SyncAnswer, SyncedObject, Tombstone,
+    Usn, same_value,
 };
 use serde_json::{Value, json};
 
@@ -469,6 +469,7 @@ pub(crate) fn news(state: LibraryState) -> LibraryNews {
         cursor: None,
         first: false,
         more: false,
+        count: None,
         objects: Vec::new(),
         gone: Vec::new(),
     }
@@ -476,8 +477,12 @@ pub(crate) fn news(state: LibraryState) -> LibraryNews {
 
 fn add(news: &mut LibraryNews, usn: u64, key: &ObjectKey, value: Option<&Value>) {
     let (key, usn) = (key.clone(), Usn::new(usn));
-    match value.cloned() {
-        Some(value) => news.objects.push(SyncedObject { key, usn, value }),
+    match value {
+        Some(value) => news.objects.push(SyncedObject {
+            key,
+            usn,
+            value: RawJson::from(value),
+        }),
         None => news.gone.push(Tombstone { key, usn }),
     }
 }

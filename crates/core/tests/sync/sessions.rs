@@ -2,8 +2,8 @@
 
 use driftline_core::sync::{
     Binding, DeviceIdentity, Intake, LibraryNews, LibraryProgress, LibraryState, ObjectKey,
-    ObjectKind, PushAnswer, SentChange, StoredPush, SweepMode, SyncAnswer, SyncSession, SyncStep,
-    SyncStop, SyncedObject, Usn,
+    ObjectKind, PushAnswer, RawJson, SentChange, StoredPush, SweepMode, SyncAnswer, SyncSession,
+    SyncStep, SyncStop, SyncedObject, Usn,
 };
 use serde_json::json;
 
@@ -26,7 +26,7 @@ fn chunk(state: LibraryState, cursor: &str, more: bool) -> SyncAnswer {
         objects: vec![SyncedObject {
             key: ObjectKey::parse("note:1").expect("a key"),
             usn: Usn::new(1),
-            value: json!({"text": "a"}),
+            value: RawJson::from(&json!({"text": "a"})),
         }],
         ..news(state)
     }))
@@ -382,4 +382,41 @@ fn a_library_that_is_gone_ends_the_synchronization() {
         (None, 1)
     );
     assert_eq!(session.next(), SyncStep::Done);
+}
+
+#[test]
+fn a_full_sync_counts_down_what_its_first_chunk_says() {
+    let counted = |cursor: &str, more, first, count| {
+        let mut answer = chunk(LibraryState::Full, cursor, more);
+        answer.news[0].first = first;
+        answer.news[0].count = count;
+        answer
+    };
+    let mut session = SyncSession::new(LibraryProgress::default(), None);
+    let intake = take(&mut session, counted("c9", true, true, Some(3)));
+    assert_eq!(intake.progress.objects_left, Some(2));
+    // The device stops, and goes on where it was.
+    let mut session = SyncSession::new(intake.progress, Some(binding()));
+    assert_eq!(session.objects_left(), Some(2));
+    take(&mut session, counted("c8", true, false, None));
+    assert_eq!(session.objects_left(), Some(1));
+    let last = take(&mut session, counted("c7", false, false, None));
+    assert_eq!(last.progress.objects_left, None);
+    assert_eq!(session.objects_left(), Some(0));
+
+    // A server that lost changes: the full sync has begun before its first chunk.
+    let mut session = SyncSession::new(at("a"), Some(binding()));
+    take(&mut session, answer(Some(news(LibraryState::Diverged))));
+    assert_eq!(session.objects_left(), None);
+    take(&mut session, counted("b", true, true, Some(5)));
+    assert_eq!(session.objects_left(), Some(4));
+}
+
+#[test]
+fn a_value_that_cannot_be_read_stops_it() {
+    let mut answer = chunk(LibraryState::Changes, "b", false);
+    let surrogate = r#"{"text": "\ud800"}"#;
+    answer.news[0].objects[0].value = serde_json::from_str(surrogate).expect("a raw value");
+    let stopped = SyncSession::new(at("a"), Some(binding())).pulled(answer);
+    assert!(matches!(stopped, Err(SyncStop::InvalidAnswer(_))));
 }

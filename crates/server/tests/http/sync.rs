@@ -51,6 +51,32 @@ fn hidden(n: u64) -> Status {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_first_chunk_of_a_full_sync_says_how_many_objects_come() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let note = |n: u64| format!("note:https://social.example/{n}");
+    let text = json!({"text": "to read"});
+    let added: Vec<Value> = (1..=4).map(|n| change(&note(n), 0, &text)).collect();
+    ann.post_json(PUSH, &push_of(1, "", &added)).await;
+    let mut removal = push_of(1, "", &[change(&note(1), 1, &Value::Null)]);
+    removal["device"] = json!("f".repeat(32));
+    ann.post_json(PUSH, &removal).await;
+
+    let mut request = pull_of("account", None);
+    request["max_entries"] = json!(2);
+    let first = ann.post_json(PULL, &request).await["news"][0].clone();
+    assert_eq!((&first["more"], &first["count"]), (&json!(true), &json!(3)));
+    request["libraries"][0]["cursor"] = first["cursor"].clone();
+    let last = ann.post_json(PULL, &request).await["news"][0].clone();
+    assert_eq!(last["more"], json!(false));
+    let whole = news(&ann, "account", None).await;
+    for without in [last, whole] {
+        assert!(without.get("count").is_none(), "{without}");
+    }
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_apps_do_reaches_devices_and_the_reverse() {
     let (world, _) = people_world(|_| {}).await;
     let mut feed = world.feed("feed").await;

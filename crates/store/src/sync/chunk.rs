@@ -104,6 +104,19 @@ pub fn chunk_with_copies(
     }
 }
 
+/// The number of objects that an account has: those of a full sync that begins now.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn count_objects(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, StoreError> {
+    let count = tx.query_one(
+        "select count(*) as objects from library_object where account_id = $1 and not removed",
+        &[&sql(account)],
+        |row| row.i64("objects"),
+    )?;
+    Ok(count.cast_unsigned())
+}
+
 /// The limits of a chunk, and the posts in it.
 #[derive(Clone, Copy)]
 struct Limits<'a> {

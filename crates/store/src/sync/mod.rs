@@ -14,11 +14,12 @@ mod library_digest;
 mod push;
 mod relations;
 mod source_chunk;
+mod source_count;
 mod source_reading;
 mod start;
 mod values;
 
-pub use chunk::{Chunk, StoredObject, chunk, chunk_with_copies};
+pub use chunk::{Chunk, StoredObject, chunk, chunk_with_copies, count_objects};
 pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use filter_change::{MAX_NEW_FILTER_POSTS, count_filter_posts, filter_post_names};
@@ -28,5 +29,6 @@ pub use source_chunk::{
     SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView, has_news,
     source_changes, source_newest, source_update_count,
 };
+pub use source_count::{ShownEntries, count_shown_entries};
 pub use start::{Start, require_full, source_start, start};
 pub use values::{CopyWriter, ShownPosts};

@@ -2,17 +2,24 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::names::{
-    audience::{Audience, Reader},
-    object_uri::UriKey,
+use driftline_core::{
+    names::{
+        audience::{Audience, Reader},
+        object_uri::UriKey,
+    },
+    post::Visibility,
 };
 use driftline_db::{Column, DbError, Row, Tx};
 
-use super::source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView};
+use super::{
+    source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView},
+    source_count::ShownEntries,
+};
 use crate::{
     error::StoreError,
     id_types::sql,
     posts::{
+        content_scope::ReadableScopes,
         object_uri,
         timeline::{self, Place, TimelinePost},
     },
@@ -173,6 +180,55 @@ impl<'f> SourceReading<'f> {
         }
     }
 
+    /// Counts the entries that the viewer is shown among the next ones above an ID. Entries that others alone are shown change
+    /// nothing. For the owner, who is shown all, the entries' own columns decide.
+    pub(super) fn count(
+        &self,
+        tx: &mut Tx<'_>,
+        above: i64,
+        limit: u32,
+    ) -> Result<ShownEntries, StoreError> {
+        let key = self.view.key;
+        let narrowest = self.source.shows.narrowness();
+        let visibilities = Visibility::ALL.iter();
+        let visibilities = visibilities.filter(|of| of.narrowness() <= narrowest);
+        let scopes = ReadableScopes::of(self.viewer).all();
+        let (shown, looked_at, last) = tx.query_one(
+            "select count(*) as looked_at, max(e.id) as last_id,
+                 count(case when not e.gone and e.visibility <= $4 and ($5 or exists (
+                     select 1 from post p
+                     where p.id = e.post_id and p.instance_id = $2 and p.returns = e.returns
+                         and p.deleted_at_ms is null and p.visibility {in $6}
+                         and not (p.claimed and $7)
+                         and (p.content_scope {in $8} or exists (select 1 from scoped_content c
+                             where c.post_id = p.id and c.instance_id = $2 and c.scope {in $8}))
+                 )) then 1 end) as shown
+             from (
+                 select id, post_id, gone, visibility, returns from entry
+                 where source_id = $1 and instance_id = $2 and id > $3 order by id limit $9
+             ) e",
+            &[
+                &key.id(),
+                &key.instance_id(),
+                &above,
+                &narrowest,
+                &(self.view.reader == Reader::Owner),
+                &Column::text(visibilities.map(|of| of.name())),
+                &self.source.is_published(),
+                &Column::i64(scopes),
+                &limit,
+            ],
+            |row| {
+                let counts = (row.i64("shown")?, row.i64("looked_at")?);
+                Ok((counts.0, counts.1, row.opt_i64("last_id")?))
+            },
+        )?;
+        Ok(ShownEntries {
+            shown: shown.cast_unsigned(),
+            last: last.filter(|_| looked_at >= i64::from(limit)),
+        })
+    }
+
     /// The next rows of a stream.
     fn rows(
         &self,
@@ -299,12 +355,21 @@ impl<'f> SourceReading<'f> {
     ) -> Result<HashMap<i64, SourceEntry>, StoreError> {
         let mut entries = self.entries(tx, rows)?;
         let posts: Vec<i64> = rows.iter().map(|row| row.post_id).collect();
-        let mut shown = self.shown_of_posts(tx, &posts)?;
-        shown.retain(|(row, _)| row.at_usn <= top);
+        let mut places = self.rows_of_posts(tx, &posts)?;
+        places.retain(|row| row.at_usn <= top && self.is_there(row));
+        let mut counts: HashMap<i64, u32> = HashMap::new();
+        for row in &places {
+            *counts.entry(row.post_id).or_default() += 1;
+        }
+        // Few posts have several places. Only theirs are read again.
+        places.retain(|row| counts.get(&row.post_id).is_some_and(|count| *count > 1));
+        let shown = self.shown(tx, &places)?;
         // In the order of their USNs, so that the last of each post stays.
         let last: HashMap<i64, i64> = shown.iter().map(|(row, _)| (row.post_id, row.id)).collect();
-        let last: HashSet<i64> = last.into_values().collect();
-        entries.retain(|id, _| last.contains(id));
+        entries.retain(|id, entry| {
+            let last = last.get(&sql(entry.post.post_id));
+            last.is_none_or(|last| last == id)
+        });
         Ok(entries)
     }
 
@@ -400,6 +465,12 @@ impl<'f> SourceReading<'f> {
         tx: &mut Tx<'_>,
         post_ids: &[i64],
     ) -> Result<Vec<(EntryRow, TimelinePost)>, StoreError> {
+        let rows = self.rows_of_posts(tx, post_ids)?;
+        self.shown(tx, &rows)
+    }
+
+    /// The entries of posts by ascending USN, also those that the viewer is not shown.
+    fn rows_of_posts(&self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Vec<EntryRow>, DbError> {
         let key = self.view.key;
         let columns = EntryRow::columns("usn");
         let mut rows = tx.query(
@@ -418,7 +489,7 @@ impl<'f> SourceReading<'f> {
             EntryRow::from_row,
         )?;
         rows.sort_unstable_by_key(|row| row.at_usn);
-        self.shown(tx, &rows)
+        Ok(rows)
     }
 
     /// The keys of posts, by their IDs. Of an instance's posts with one `uri`, such as a boost and
@@ -491,7 +562,7 @@ impl PostName {
     }
 }
 
-/// The largest number of rows that are read at once.
-const MAX_ROWS_AT_ONCE: u32 = 1_000;
+/// The largest number of rows that are read at once: those of the largest chunk, and one that shows that others follow.
+const MAX_ROWS_AT_ONCE: u32 = 1_001;
 /// The smallest number of posts that are read at once to be compared with a filter, if there are so many.
 const MIN_COMPARED_AT_ONCE: usize = 100;

@@ -291,6 +291,9 @@ fn received(store: &Store, origin: &str, has_private: bool) -> Vec<String> {
                 received.push(format!("{by:?}: {entries:?} {gone:?} {}", chunk.more));
             }
             assert_eq!(replica.posts, replica.by.shown(&world));
+            let count = replica.by.count(&world);
+            assert_eq!(count, replica.posts.len() as u64);
+            received.push(format!("count: {count}"));
         }
     }
     received
@@ -359,6 +362,7 @@ fn a_post_that_is_narrowed_leaves_others_and_stays_for_the_owner(store: &Store) 
     for mut replica in replicas {
         replica.catch_up(&world, ALL);
         assert_eq!(replica.posts, replica.by.shown(&world));
+        assert_eq!(replica.by.count(&world), replica.posts.len() as u64);
     }
 }
 
@@ -404,6 +408,7 @@ fn others_learn_of_no_claimed_post_of_a_published_source(store: &Store) {
     world.poll(vec![post(2, "claimed"), own]);
     let mut replicas = READERS.map(|by| Replica::complete(&world, by));
     assert_eq!(replicas.each_ref().map(|of| of.posts.len()), [2, 1, 1]);
+    assert_eq!(READERS.map(|by| by.count(&world)), [2, 1, 1]);
     world.now_ms += MINUTE_MS;
     world.look_up("2", LookUp::Gone);
     let [owners, members, worlds] = replicas.each_mut().map(|of| of.pull(&world, ALL));

@@ -5,13 +5,13 @@ use std::{
 
 use axum::{Json, extract::rejection::JsonRejection, http::StatusCode};
 use driftline_core::sync::{
-    LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncRequest, SyncedObject,
+    LibraryNews, LibraryRequest, LibraryState, RawJson, SyncAnswer, SyncRequest, SyncedObject,
 };
 use driftline_store::{
     LocalAccountId, StoreError, Tx,
     change_feed::{self, FeedSource},
     nonce,
-    sync::{Chunk, Cursor, CursorError, ShownPosts, chunk_with_copies},
+    sync::{Chunk, Cursor, CursorError, ShownPosts, chunk_with_copies, count_objects},
     timeline::TimelinePost,
     viewer::LazyReadableSources,
 };
@@ -155,7 +155,7 @@ impl Limits {
         let objects = news
             .objects
             .iter()
-            .map(|object| ENTRY_BYTES + object.key.as_str().len() + object.value.to_string().len());
+            .map(|object| ENTRY_BYTES + object.key.as_str().len() + object.value.get().len());
         let gone = news
             .gone
             .iter()
@@ -225,7 +225,10 @@ impl Answer {
                 if let Some(part) = part {
                     let is_first = part.state == LibraryState::Full
                         && cursor.is_none_or(|cursor| cursor.below.is_none());
-                    let news = of_chunk(library, part, is_first);
+                    let mut news = of_chunk(library, part, is_first);
+                    if is_first && news.more {
+                        news.count = Some(count_objects(tx, account)?);
+                    }
                     limits.spend(&news);
                     found.push(Found::News(news));
                 }
@@ -278,7 +281,7 @@ fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
     let objects = chunk.objects.into_iter().map(|object| SyncedObject {
         key: object.key,
         usn: object.usn,
-        value: object.value.json(),
+        value: RawJson::from(&object.value.json()),
     });
     LibraryNews {
         library: library.to_owned(),
@@ -286,6 +289,7 @@ fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
         cursor,
         first: is_first,
         more: chunk.more,
+        count: None,
         objects: objects.collect(),
         gone: chunk.gone,
     }
@@ -298,6 +302,7 @@ fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
         cursor: None,
         first: false,
         more: false,
+        count: None,
         objects: Vec::new(),
         gone: Vec::new(),
     }

@@ -1,18 +1,21 @@
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use driftline_core::sync::{LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn};
+use driftline_core::sync::{
+    LibraryNews, LibraryState, ObjectKey, RawJson, SyncedObject, Tombstone, Usn,
+};
 use driftline_store::{
     SourceId, StoreError, Tx, Viewer,
     change_feed::FeedSource,
     instance,
     sync::{
-        Cursor, SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceView, Start,
+        Cursor, SourceChunk, SourceFilter, SourceLimits, SourceView, Start, count_shown_entries,
         source_changes, source_cursor, source_newest, source_start, source_update_count,
     },
     timeline::TimelinePost,
     viewer::LazyReadableSources,
 };
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{cursor_seal::CursorSeal, library_filter::LibraryFilter, pull::Limits};
 use crate::mastodon::{page::Page, view::View};
@@ -75,8 +78,12 @@ impl SourceReader<'_> {
             // The libraries before this one have taken the time. This one proceeds a little.
             most.compared = 1;
         }
+        let mut total = None;
         let (state, part, cursor) = match (start, known) {
             (Start::Full { cursor }, _) => {
+                // Posts that do not fit into the chunk would be read and written for nothing.
+                let fits = u32::try_from(limits.bytes / MIN_STATUS_BYTES).unwrap_or(u32::MAX);
+                most.entries = most.entries.min(fits.max(1));
                 let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
                 let chunk = loop {
                     let chunk =
@@ -87,6 +94,9 @@ impl SourceReader<'_> {
                     below = chunk.end;
                 };
                 let part = self.part(tx, chunk, limits)?;
+                if is_first && part.more && filter.is_none() {
+                    total = self.count(tx, view)?;
+                }
                 let below = part.more.then_some(part.end);
                 let cursor = Cursor { below, ..cursor };
                 (LibraryState::Full, part, cursor)
@@ -125,6 +135,7 @@ impl SourceReader<'_> {
             cursor: None,
             first: is_first && state == LibraryState::Full,
             more: part.more,
+            count: total,
             objects: part.objects,
             gone: part.gone,
         };
@@ -133,6 +144,21 @@ impl SourceReader<'_> {
             cursor,
             sealed_for,
         }))
+    }
+
+    /// The number of entries that the viewer is shown; `None` if they are too many to be counted quickly.
+    fn count(&self, tx: &mut Tx<'_>, view: SourceView) -> Result<Option<u64>, StoreError> {
+        let until = self.until.min(Instant::now() + TIME_TO_COUNT);
+        let (mut count, mut above) = (0, None);
+        while Instant::now() < until {
+            let part = count_shown_entries(tx, view, self.readable, above)?;
+            count += part.shown;
+            above = part.last;
+            if above.is_none() {
+                return Ok(Some(count));
+            }
+        }
+        Ok(None)
     }
 
     /// True if nothing was found up to the chunk's end, and there is time to look further.
@@ -148,11 +174,15 @@ impl SourceReader<'_> {
         chunk: SourceChunk,
         limits: Limits,
     ) -> Result<Part, StoreError> {
-        let posts: Vec<_> = chunk
+        let is_downward = chunk
             .entries
-            .iter()
-            .map(|entry| entry.post.clone())
-            .collect();
+            .first()
+            .zip(chunk.entries.last())
+            .is_some_and(|(first, last)| first.usn > last.usn);
+        let entries = chunk.entries.into_iter();
+        let (entries, posts): (Vec<_>, Vec<_>) = entries
+            .map(|entry| ((entry.usn, entry.place, entry.key), entry.post))
+            .unzip();
         let statuses = Page::entities(tx, &posts, self.view)?;
         let mut part = Part {
             objects: Vec::new(),
@@ -160,20 +190,8 @@ impl SourceReader<'_> {
             end: chunk.end,
             more: chunk.more,
         };
-        let is_downward = chunk
-            .entries
-            .first()
-            .zip(chunk.entries.last())
-            .is_some_and(|(first, last)| first.usn > last.usn);
         let mut bytes = 0;
-        for SourceEntry {
-            usn,
-            place,
-            key,
-            post,
-            ..
-        } in chunk.entries
-        {
+        for ((usn, place, key), post) in entries.into_iter().zip(&posts) {
             let Some(status) = statuses.get(&post.id) else {
                 continue;
             };
@@ -189,11 +207,14 @@ impl SourceReader<'_> {
             let Ok(key) = ObjectKey::parse(format!("{KIND}:{key}")) else {
                 continue;
             };
-            let status: Value = serde_json::from_str(status.get()).unwrap_or_default();
+            let place = place.to_string();
+            let Ok(value) = RawJson::write(&EntryValue { place, status }) else {
+                continue;
+            };
             part.objects.push(SyncedObject {
                 key,
                 usn: Usn::NONE,
-                value: json!({ "place": place.to_string(), "status": status }),
+                value,
             });
         }
         if !part.more || bytes <= limits.bytes {
@@ -221,6 +242,13 @@ struct Part {
     gone: Vec<Tombstone>,
     end: i64,
     more: bool,
+}
+
+/// The value of an entry. Its place comes first, where a replica finds it soon.
+#[derive(Serialize)]
+struct EntryValue<'a> {
+    place: String,
+    status: &'a RawValue,
 }
 
 /// The name of a source's library.
@@ -261,3 +289,7 @@ pub(super) const KIND: &str = "post";
 const PREFIX: &str = "source:";
 /// The size of an object without its key and status, in bytes.
 const ENTRY_BYTES: usize = 80;
+/// Few statuses are smaller, so few chunks have room for more posts.
+const MIN_STATUS_BYTES: usize = 800;
+/// The time for which entries are counted. A library without a number tells as little as a chunk without objects.
+const TIME_TO_COUNT: Duration = Duration::from_millis(200);

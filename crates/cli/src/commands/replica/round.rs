@@ -79,6 +79,9 @@ pub async fn round(
     let mut shown = Progress::start(End::Unknown);
     let mut progress = |of: &SyncProgress| {
         let done = u64::try_from(of.pulled + of.pushed).unwrap_or(u64::MAX);
+        if let Some(left) = of.objects_left.filter(|left| *left > 0) {
+            shown.set_estimate(done.saturating_add(left));
+        }
         shown.show(done, "object", || vec![count(of.requests, "request")]);
     };
     let mut random = random;

@@ -47,7 +47,7 @@ async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
         feed.poll(&range(1, 6)).await;
         let mut request = pull_of(&library, None);
         request["max_entries"] = json!(2);
-        let mut chunks = Vec::new();
+        let (mut chunks, mut counts) = (Vec::new(), Vec::new());
         let cursor = loop {
             let answer = ann.post_json(PULL, &request).await;
             let news = &answer["news"][0];
@@ -60,11 +60,15 @@ async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
                     .all(|one| one["usn"] == "0")
             );
             chunks.push(news["objects"].as_array().unwrap().len());
+            counts.push(news["count"].as_u64());
             request["libraries"][0]["cursor"] = news["cursor"].clone();
             if news["more"] == false {
                 break news["cursor"].clone();
             }
         };
+        // The number of posts that are shown comes with the first of several chunks.
+        assert_eq!(counts[0], Some(5));
+        assert!(counts.len() > 1 && counts[1..].iter().all(Option::is_none));
         feed.poll(&range(6, 8)).await;
         feed.delete(4 * (first + 2) + 3).await;
         if is_mixed {

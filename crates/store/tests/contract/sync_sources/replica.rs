@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use driftline_core::{names::audience::Reader, post::Visibility};
 use driftline_store::{
     sync::{
-        SourceChunk, SourceLimits, SourceView, has_news, source_changes, source_newest,
-        source_update_count,
+        SourceChunk, SourceLimits, SourceView, count_shown_entries, has_news, source_changes,
+        source_newest, source_update_count,
     },
     timeline::{TimelinePost, Viewer},
     viewer::LazyReadableSources,
@@ -35,6 +35,20 @@ pub(super) const WORLD: SourceReader = SourceReader {
 };
 
 impl SourceReader {
+    /// The number of entries that the server counts for it.
+    pub(super) fn count(self, world: &World) -> u64 {
+        let view = SourceView {
+            key: world.source,
+            reader: self.reader,
+        };
+        let counted = world.read(move |tx| {
+            let sources = LazyReadableSources::new(self.viewer);
+            count_shown_entries(tx, view, &sources, None)
+        });
+        assert_eq!(counted.last, None);
+        counted.shown
+    }
+
     /// The posts of the source's timeline, by keys.
     pub(super) fn shown(self, world: &World) -> BTreeMap<String, TimelinePost> {
         let posts = world.timeline_for(self.viewer).into_iter();
