@@ -1,4 +1,4 @@
-use driftline_core::sync::{ObjectKey, SyncedObject};
+use driftline_core::sync::{ObjectKey, SyncedObject, is_partial_entry, merge_partial_entry};
 use driftline_db::{DbError, Row, ToValue, Tx};
 
 use crate::{ReplicaError, object_row::number};
@@ -20,8 +20,22 @@ impl EntryRow {
     }
 }
 
-/// Stores an object of a source's library, which came in the full sync with this number or after it.
-pub(crate) fn put(
+/// Stores an object of a source's library, which came in the full sync with this number or after it. Returns false if it has
+/// the counts alone of an entry that is not here.
+pub(crate) fn put_object(
+    tx: &mut Tx<'_>,
+    library: &str,
+    object: &SyncedObject,
+    full_sync: u64,
+) -> Result<bool, ReplicaError> {
+    if is_partial_entry(&object.value) {
+        return put_counts(tx, library, object, full_sync);
+    }
+    put(tx, library, object, full_sync)?;
+    Ok(true)
+}
+
+fn put(
     tx: &mut Tx<'_>,
     library: &str,
     object: &SyncedObject,
@@ -38,6 +52,32 @@ pub(crate) fn put(
         &parameters,
     )?;
     Ok(())
+}
+
+/// Stores the counts of an object that has no more, as [`put`] does a whole one. Returns false if the entry to which they
+/// belong is not here.
+fn put_counts(
+    tx: &mut Tx<'_>,
+    library: &str,
+    object: &SyncedObject,
+    full_sync: u64,
+) -> Result<bool, ReplicaError> {
+    let known = tx.query_opt(
+        "select value from entry where library = $1 and key = $2",
+        &[&library, &object.key.as_str()],
+        |row| row.text("value"),
+    )?;
+    let known = known.and_then(|known| serde_json::from_str(&known).ok());
+    let merged = known.and_then(|known| merge_partial_entry(known, &object.value));
+    let Some(value) = merged else {
+        return Ok(false);
+    };
+    let whole = SyncedObject {
+        value,
+        ..object.clone()
+    };
+    put(tx, library, &whole, full_sync)?;
+    Ok(true)
 }
 
 /// Removes an entry. Returns the number of entries that were removed: 0 or 1.

@@ -45,8 +45,9 @@ impl SourceIntakeJob {
             counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
         }
         let full_sync = intake.progress.full_sync;
+        let mut is_damaged = false;
         for object in &intake.objects {
-            entry_row::put(tx, library, object, full_sync)?;
+            is_damaged |= !entry_row::put_object(tx, library, object, full_sync)?;
             counts.pulled += 1;
         }
         if intake.sweeps {
@@ -70,6 +71,9 @@ impl SourceIntakeJob {
             },
         };
         subscription_row::set_progress(tx, &intake.progress, intake.is_gone, pull)?;
+        if is_damaged {
+            subscription_row::begin_again(tx, library)?;
+        }
         Ok(Some(counts))
     }
 }

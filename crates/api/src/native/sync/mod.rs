@@ -6,6 +6,7 @@ mod digest;
 mod events;
 mod library_filter;
 pub(crate) mod open_streams;
+mod partial_entry;
 mod pull;
 mod push;
 mod resolved;

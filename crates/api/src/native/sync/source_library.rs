@@ -6,7 +6,7 @@ use driftline_store::{
     change_feed::FeedSource,
     instance,
     sync::{
-        Cursor, SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceView, Start,
+        Cursor, SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceView, Start, has_news,
         source_changes, source_cursor, source_newest, source_start, source_update_count,
     },
     timeline::TimelinePost,
@@ -14,7 +14,10 @@ use driftline_store::{
 };
 use serde_json::{Value, json};
 
-use super::{cursor_seal::CursorSeal, library_filter::LibraryFilter, pull::Limits};
+use super::{
+    cursor_seal::CursorSeal, library_filter::LibraryFilter, partial_entry::PartialEntries,
+    pull::Limits,
+};
 use crate::mastodon::{page::Page, view::View};
 
 /// The news of a source's library, with the cursor that is still to be sealed.
@@ -86,9 +89,16 @@ impl SourceReader<'_> {
                     }
                     below = chunk.end;
                 };
-                let part = self.part(tx, chunk, limits)?;
+                let part = self.part(tx, source, chunk, limits, None)?;
                 let below = part.more.then_some(part.end);
-                let cursor = Cursor { below, ..cursor };
+                // Not by the update count, which tells of changes that the viewer may not see.
+                let is_complete = !part.more && !has_news(tx, view, self.readable, cursor.usn)?;
+                let held = is_complete.then_some(cursor.usn);
+                let cursor = Cursor {
+                    below,
+                    held,
+                    ..cursor
+                };
                 (LibraryState::Full, part, cursor)
             }
             (Start::Changes, Some(known)) => {
@@ -100,7 +110,7 @@ impl SourceReader<'_> {
                     }
                     after = chunk.end;
                 };
-                let part = self.part(tx, chunk, limits)?;
+                let part = self.part(tx, source, chunk, limits, known.held)?;
                 let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
                 // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
                 // them again. After many of them it does not wait for that.
@@ -110,12 +120,23 @@ impl SourceReader<'_> {
                 let count = source_update_count(tx, source.key)?;
                 let cursor = Cursor {
                     after: part.more.then_some(part.end),
+                    held: match part.more {
+                        true => known.held,
+                        false => Some(count),
+                    },
                     ..source_cursor(tx, source.key, count)?
                 };
                 (LibraryState::Changes, part, cursor)
             }
             (Start::Current, Some(known)) if self.moves_cursor => {
-                (LibraryState::Changes, Part::default(), known)
+                // A distributed store may show fewer changes at this moment than the replica has.
+                let count = source_update_count(tx, source.key)?;
+                let held = match known.position() == count {
+                    true => Some(count),
+                    false => known.held,
+                };
+                let cursor = Cursor { held, ..known };
+                (LibraryState::Changes, Part::default(), cursor)
             }
             _ => return Ok(None),
         };
@@ -141,12 +162,15 @@ impl SourceReader<'_> {
         is_empty && chunk.more && Instant::now() < self.until
     }
 
-    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one.
+    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one. Entries that a replica held at the USN
+    /// `held` come with their counts alone.
     fn part(
         &self,
         tx: &mut Tx<'_>,
+        source: &FeedSource,
         chunk: SourceChunk,
         limits: Limits,
+        held: Option<i64>,
     ) -> Result<Part, StoreError> {
         let posts: Vec<_> = chunk
             .entries
@@ -154,6 +178,7 @@ impl SourceReader<'_> {
             .map(|entry| entry.post.clone())
             .collect();
         let statuses = Page::entities(tx, &posts, self.view)?;
+        let partial = PartialEntries::load(tx, source.key, &chunk.entries, held, self.view)?;
         let mut part = Part {
             objects: Vec::new(),
             gone: Vec::new(),
@@ -166,18 +191,19 @@ impl SourceReader<'_> {
             .zip(chunk.entries.last())
             .is_some_and(|(first, last)| first.usn > last.usn);
         let mut bytes = 0;
-        for SourceEntry {
-            usn,
-            place,
-            key,
-            post,
-            ..
-        } in chunk.entries
-        {
-            let Some(status) = statuses.get(&post.id) else {
+        for entry in chunk.entries {
+            let Some(status) = statuses.get(&entry.post.id) else {
                 continue;
             };
-            bytes += key.len() + status.get().len() + ENTRY_BYTES;
+            let counts = partial.value(&entry, status.get());
+            let SourceEntry {
+                usn, place, key, ..
+            } = entry;
+            let size = match &counts {
+                Some(counts) => counts.to_string().len(),
+                None => status.get().len(),
+            };
+            bytes += key.len() + size + ENTRY_BYTES;
             if bytes > limits.bytes && !part.objects.is_empty() {
                 part.more = true;
                 break;
@@ -189,11 +215,14 @@ impl SourceReader<'_> {
             let Ok(key) = ObjectKey::parse(format!("{KIND}:{key}")) else {
                 continue;
             };
-            let status: Value = serde_json::from_str(status.get()).unwrap_or_default();
+            let whole = || {
+                let status: Value = serde_json::from_str(status.get()).unwrap_or_default();
+                json!({ "place": place.to_string(), "status": status })
+            };
             part.objects.push(SyncedObject {
                 key,
                 usn: Usn::NONE,
-                value: json!({ "place": place.to_string(), "status": status }),
+                value: counts.unwrap_or_else(whole),
             });
         }
         if !part.more || bytes <= limits.bytes {
