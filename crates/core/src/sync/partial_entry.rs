@@ -5,18 +5,18 @@ pub fn is_partial_entry(value: &Value) -> bool {
     value.get("counts").is_some() && value.get("status").is_none()
 }
 
-/// The whole value with the place, the counts and the author's profile of a partial one; `None` if the two do not fit, or the
-/// partial one is not one.
+/// The whole value with the counts and the author's profile of a partial one; `None` if they are of different places or
+/// otherwise do not fit.
 pub fn merge_partial_entry(mut whole: Value, partial: &Value) -> Option<Value> {
-    let place = partial.get("place")?;
     let counts = partial.get("counts")?.as_object()?;
-    let value = whole.as_object_mut()?;
-    let status = value.get_mut("status")?.as_object_mut()?;
+    if whole.get("place")? != partial.get("place")? {
+        return None;
+    }
+    let status = whole.get_mut("status")?.as_object_mut()?;
     set_counts(status, counts)?;
     if let Some(account) = partial.get("account") {
         status.insert("account".to_owned(), account.clone());
     }
-    value.insert("place".to_owned(), place.clone());
     Some(whole)
 }
 
@@ -70,7 +70,8 @@ mod tests {
             (whole.clone(), boost),
             (whole.clone(), partial(json!({"reblog": null}))),
             (whole.clone(), partial(json!(3))),
-            (whole, json!({"counts": {}})),
+            (whole.clone(), json!({"counts": {}})),
+            (whole, json!({"place": "8", "counts": {}})),
             (json!({"place": "7"}), partial(json!({}))),
             (json!(3), partial(json!({}))),
         ] {
