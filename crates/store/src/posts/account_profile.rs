@@ -154,8 +154,11 @@ pub(crate) fn store<'a>(
 pub(crate) fn change_usns(
     tx: &mut Tx<'_>,
     source: SourceKey,
-    acct_ids: impl IntoIterator<Item = i64>,
+    acct_ids: HashSet<i64>,
 ) -> Result<HashMap<i64, i64>, DbError> {
+    if acct_ids.is_empty() {
+        return Ok(HashMap::new());
+    }
     // A server may give two accounts one name.
     let found = tx.query(
         "select acct_id, max(change_usn) as change_usn from account_profile

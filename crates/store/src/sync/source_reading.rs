@@ -277,12 +277,16 @@ impl<'f> SourceReading<'f> {
             claimed: false,
         });
         let keys = self.keys(tx, &names.collect::<Vec<_>>())?;
+        let authors = shown.iter().filter_map(|(_, post)| post.account);
+        let authors: HashSet<i64> = authors.map(sql).collect();
+        let renamed = account_profile::change_usns(tx, self.view.key, authors)?;
         let entry = |(row, post): (EntryRow, TimelinePost)| {
+            let author = post.account.map(sql);
             let entry = SourceEntry {
                 usn: row.at_usn,
                 first_usn: row.first_usn,
                 content_usn: row.at_usn,
-                profile_usn: None,
+                profile_usn: author.and_then(|author| renamed.get(&author).copied()),
                 place: post.id,
                 key: keys.get(&row.post_id)?.clone(),
                 post,
@@ -311,16 +315,11 @@ impl<'f> SourceReading<'f> {
         for row in self.rows_of_posts(tx, &posts)? {
             *counts.entry(row.post_id).or_default() += 1;
         }
-        let authors = entries.values().filter_map(|entry| entry.post.account);
-        let authors: HashSet<i64> = authors.map(sql).collect();
-        let renamed = account_profile::change_usns(tx, self.view.key, authors)?;
         for row in old {
             let is_only = counts.get(&row.post_id) == Some(&1);
             let Some(entry) = entries.get_mut(&row.id).filter(|_| is_only) else {
                 continue;
             };
-            let author = entry.post.account.map(sql);
-            entry.profile_usn = author.and_then(|author| renamed.get(&author).copied());
             entry.content_usn = match self.filter {
                 // The post may match by its author's new name.
                 Some(_) => row.content_usn().max(entry.profile_usn.unwrap_or_default()),

@@ -3,10 +3,10 @@
 mod bookmark_copy;
 mod cursor_seal;
 mod digest;
+mod entry_forms;
 mod events;
 mod library_filter;
 pub(crate) mod open_streams;
-mod partial_entry;
 mod pull;
 mod push;
 mod resolved;

@@ -15,8 +15,7 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{
-    cursor_seal::CursorSeal, library_filter::LibraryFilter, partial_entry::PartialEntries,
-    pull::Limits,
+    cursor_seal::CursorSeal, entry_forms::EntryForms, library_filter::LibraryFilter, pull::Limits,
 };
 use crate::mastodon::{page::Page, view::View};
 
@@ -178,7 +177,7 @@ impl SourceReader<'_> {
             .map(|entry| entry.post.clone())
             .collect();
         let statuses = Page::entities(tx, &posts, self.view)?;
-        let partial = PartialEntries::load(tx, source.key, &chunk.entries, held, self.view)?;
+        let forms = EntryForms::load(tx, source.key, &chunk.entries, held, self.view)?;
         let mut part = Part {
             objects: Vec::new(),
             gone: Vec::new(),
@@ -195,12 +194,13 @@ impl SourceReader<'_> {
             let Some(status) = statuses.get(&entry.post.id) else {
                 continue;
             };
-            let counts = partial.value(&entry, status.get());
+            let partial = forms.partial(&entry, status);
+            let status = forms.whole(&entry, status);
             let SourceEntry {
                 usn, place, key, ..
             } = entry;
-            let size = match &counts {
-                Some(counts) => counts.to_string().len(),
+            let size = match &partial {
+                Some(partial) => partial.to_string().len(),
                 None => status.get().len(),
             };
             bytes += key.len() + size + ENTRY_BYTES;
@@ -222,7 +222,7 @@ impl SourceReader<'_> {
             part.objects.push(SyncedObject {
                 key,
                 usn: Usn::NONE,
-                value: counts.unwrap_or_else(whole),
+                value: partial.unwrap_or_else(whole),
             });
         }
         if !part.more || bytes <= limits.bytes {

@@ -118,6 +118,15 @@ async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
     assert_eq!(value["account"]["display_name"], "At sea");
     assert_eq!(value["counts"]["favourites_count"], 3);
     assert!(value["counts"]["content"].is_null());
+    // The stored post has the earlier name.
+    let again = news(&ann, &library, None).await;
+    let objects = again["objects"].as_array().unwrap().iter();
+    let names = objects.map(|one| &one["value"]["status"]["account"]["display_name"]);
+    assert_eq!(
+        names.filter(|name| **name == "At sea").count(),
+        1,
+        "{again}"
+    );
     let mut edited = status(1);
     edited.content = "<p>Edited</p>".to_owned();
     feed.poll(&[edited, status(2)]).await;

@@ -223,6 +223,13 @@ fn changed_names_come_with_the_counts(store: &Store) {
         .map(|entry| entry.profile_usn)
         .collect();
     assert_eq!(known, [Some(5), Some(5)]);
+    let first = Replica::begin_full(&world, WORLD).pull(&world, ALL);
+    let known: Vec<_> = first
+        .entries
+        .iter()
+        .map(|entry| entry.profile_usn)
+        .collect();
+    assert_eq!(known, [Some(5), Some(5), None], "in a full sync, too");
     let eve = chunk.entries[0].post.account.expect("an author");
     let shown = world.read(move |tx| account::by_ids(tx, &[eve], &[source]));
     assert_eq!(shown[0].display_name, "Eve at sea");

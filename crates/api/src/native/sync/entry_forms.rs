@@ -1,20 +1,23 @@
-use std::collections::HashMap;
+use std::{borrow::Cow, collections::HashMap};
 
 use driftline_store::{AccountId, SourceKey, StoreError, Tx, sync::SourceEntry};
-use serde_json::{Map, Value, json, value::RawValue};
+use serde_json::{
+    Map, Value, json,
+    value::{RawValue, to_raw_value},
+};
 
 use crate::mastodon::view::View;
 
-/// The entries of a chunk of which a replica has all but the counts, and perhaps the author's profile.
-pub(super) struct PartialEntries {
+/// The forms of a chunk's entries: those that a replica held lack all but the counts, and all have the author's newest names.
+pub(super) struct EntryForms {
     /// The USN at which the replica was last complete.
     held: Option<i64>,
-    /// The entities `Account` of authors whose names have changed since.
+    /// The entities `Account` of authors whose names have changed since they were first shown, or since then.
     renamed: HashMap<AccountId, Box<RawValue>>,
 }
 
-impl PartialEntries {
-    /// Reads the changed profiles of the authors of those entries that a replica held at the USN `held`.
+impl EntryForms {
+    /// Reads the changed profiles of the entries' authors that a replica lacks which was last complete at the USN `held`.
     pub(super) fn load(
         tx: &mut Tx<'_>,
         source: SourceKey,
@@ -22,30 +25,57 @@ impl PartialEntries {
         held: Option<i64>,
         view: &View,
     ) -> Result<Self, StoreError> {
-        let mut partial = Self {
+        let mut forms = Self {
             held,
             renamed: HashMap::new(),
         };
-        let renamed = entries.iter().filter(|entry| partial.is_renamed(entry));
+        let renamed = entries.iter().filter(|entry| forms.is_renamed(entry));
         let mut ids: Vec<AccountId> = renamed.filter_map(|entry| entry.post.account).collect();
         ids.sort_unstable();
         ids.dedup();
-        partial.renamed = view.accounts_of_source(tx, source, &ids)?;
-        Ok(partial)
+        forms.renamed = view.accounts_of_source(tx, source, &ids)?;
+        Ok(forms)
     }
 
     /// The partial value of an entry with this entity `Status`; `None` if the replica needs the whole one.
-    pub(super) fn value(&self, entry: &SourceEntry, status: &str) -> Option<Value> {
+    pub(super) fn partial(&self, entry: &SourceEntry, status: &RawValue) -> Option<Value> {
         if !self.is_held(entry) {
             return None;
         }
-        let status: Map<String, Value> = serde_json::from_str(status).ok()?;
+        let status: Map<String, Value> = serde_json::from_str(status.get()).ok()?;
         let mut value = json!({ "place": entry.place.to_string(), "counts": counts(&status) });
-        let account = entry.post.account.filter(|_| self.is_renamed(entry));
-        if let Some(account) = account.and_then(|id| self.renamed.get(&id)) {
-            value["account"] = serde_json::from_str(account.get()).ok()?;
+        if let Some(account) = self.account(entry) {
+            value["account"] = account;
         }
         Some(value)
+    }
+
+    /// The entity `Status` of an entry with the author's newest names: the stored post has those of the time at which it was read.
+    pub(super) fn whole<'s>(&self, entry: &SourceEntry, status: &'s RawValue) -> Cow<'s, RawValue> {
+        match self.with_newest_names(entry, status) {
+            Some(status) => Cow::Owned(status),
+            None => Cow::Borrowed(status),
+        }
+    }
+
+    fn with_newest_names(&self, entry: &SourceEntry, status: &RawValue) -> Option<Box<RawValue>> {
+        let account = self.account(entry)?;
+        let mut status: Map<String, Value> = serde_json::from_str(status.get()).ok()?;
+        let shown = status.get("account")?;
+        if NAMES
+            .iter()
+            .all(|name| shown.get(name) == account.get(name))
+        {
+            return None;
+        }
+        status.insert("account".to_owned(), account);
+        to_raw_value(&status).ok()
+    }
+
+    /// The author's changed profile, if the replica may lack it.
+    fn account(&self, entry: &SourceEntry) -> Option<Value> {
+        let author = entry.post.account.filter(|_| self.is_renamed(entry))?;
+        serde_json::from_str(self.renamed.get(&author)?.get()).ok()
     }
 
     fn is_held(&self, entry: &SourceEntry) -> bool {
@@ -53,7 +83,10 @@ impl PartialEntries {
     }
 
     fn is_renamed(&self, entry: &SourceEntry) -> bool {
-        self.is_held(entry) && entry.profile_usn > self.held
+        match self.is_held(entry) {
+            true => entry.profile_usn > self.held,
+            false => entry.profile_usn.is_some(),
+        }
     }
 }
 
@@ -82,6 +115,9 @@ const COUNTS: [&str; 7] = [
     "card",
     "mentions",
 ];
+
+/// The names in the entity `Account`.
+const NAMES: [&str; 3] = ["acct", "display_name", "url"];
 
 #[cfg(test)]
 mod tests {
