@@ -412,6 +412,8 @@ create table account_profile (
     raw text not null,
     -- When the source first showed these names.
     seen_at_ms {i64} not null,
+    -- The source's last USN when it first showed these names instead of others: replicas below it lack them.
+    change_usn {i64},
     primary key ({key source_id, account_id + instance_id})
 ) {strict} {fillfactor 90};
 create index account_profile_acct on account_profile (acct_id);
@@ -455,7 +457,7 @@ create table entry (
     first_usn {i64} not null,
     usn {i64} not null,
     -- The USN under which the source last reported an edit, a deletion, a departure or a return. Other USNs
-    -- announce new counts only.
+    -- announce new counts, or new names of the author, only.
     change_usn {i64},
     content_hash {i64} not null,
     -- How narrow the post's visibility was at the most since it has its ID: 0 for everyone, 3 for those whom

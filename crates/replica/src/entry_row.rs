@@ -1,8 +1,11 @@
 use std::{borrow::Cow, iter::repeat_n};
 
-use driftline_core::sync::{ObjectKey, SyncedObject};
+use driftline_core::sync::{
+    ObjectKey, RawJson, SyncedObject, is_partial_entry, merge_partial_entry,
+};
 use driftline_db::{Column, DbError, Row, Tx};
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::{ReplicaError, object_row::number};
 
@@ -24,20 +27,46 @@ impl EntryRow {
 }
 
 /// Stores objects of a source's library, which came in the full sync with this number or after it. Of several with one key the
-/// last one stays.
+/// last one stays. Returns false if one has the counts alone of an entry that is not here.
 pub(crate) fn put_all(
     tx: &mut Tx<'_>,
     library: &str,
     objects: &[SyncedObject],
     full_sync: u64,
+) -> Result<bool, ReplicaError> {
+    let (mut whole, mut partial) = (Vec::new(), Vec::new());
+    for object in objects {
+        let key = object.key.as_str();
+        match partial_value(&object.value) {
+            Some(value) => partial.push((key, value)),
+            None => whole.push((key, object.value.get())),
+        }
+    }
+    put_whole(tx, library, &whole, full_sync)?;
+    let mut merged = Vec::new();
+    for (key, value) in &partial {
+        if let Some(whole) = merge(tx, library, key, value)? {
+            merged.push((*key, whole.to_string()));
+        }
+    }
+    let values: Vec<(&str, &str)> = merged.iter().map(|(key, value)| (*key, &**value)).collect();
+    put_whole(tx, library, &values, full_sync)?;
+    Ok(merged.len() == partial.len())
+}
+
+fn put_whole(
+    tx: &mut Tx<'_>,
+    library: &str,
+    values: &[(&str, &str)],
+    full_sync: u64,
 ) -> Result<(), ReplicaError> {
     let full_sync = number(full_sync)?;
     let columns = [
-        Column::text(repeat_n(library, objects.len())),
-        Column::text(objects.iter().map(|object| object.key.as_str())),
-        Column::i64(objects.iter().map(|object| place(object.value.get()))),
-        Column::i64(repeat_n(full_sync, objects.len())),
-        Column::text(objects.iter().map(|object| object.value.get())),
+        Column::text(repeat_n(library, values.len())),
+        Column::text(values.iter().map(|(key, _)| *key)),
+        Column::i64(values.iter().map(|(_, value)| place(value))),
+        Column::i64(repeat_n(full_sync, values.len())),
+        Column::text(values.iter().map(|(_, value)| *value)),
     ];
     tx.execute_many(
         "insert into entry (library, key, place, seen_in, value) {rows}
@@ -49,16 +78,49 @@ pub(crate) fn put_all(
     Ok(())
 }
 
+/// The value of a partial object; `None` if it is a whole one.
+fn partial_value(value: &RawJson) -> Option<Value> {
+    // Servers write a whole one in this order.
+    let rest = value.get().strip_prefix(PLACE);
+    let is_whole = rest.is_some_and(|rest| {
+        rest.split_once('"')
+            .is_some_and(|(_, rest)| rest.starts_with(r#","status":{"#))
+    });
+    if is_whole {
+        return None;
+    }
+    value.read().ok().filter(is_partial_entry)
+}
+
+/// The value of an entry that is here with the counts of a partial object; `None` if it is not here, or they do not fit.
+fn merge(
+    tx: &mut Tx<'_>,
+    library: &str,
+    key: &str,
+    partial: &Value,
+) -> Result<Option<Value>, ReplicaError> {
+    let known = tx.query_opt(
+        "select value from entry where library = $1 and key = $2",
+        &[&library, &key],
+        |row| row.text("value"),
+    )?;
+    let known = known.and_then(|known| serde_json::from_str(&known).ok());
+    Ok(known.and_then(|known| merge_partial_entry(known, partial)))
+}
+
 /// The place in an entry's value; 0 if it has none.
 fn place(value: &str) -> i64 {
     // Servers write it first. The rest is long.
-    let first = value.strip_prefix(r#"{"place":""#);
+    let first = value.strip_prefix(PLACE);
     let first = first.and_then(|rest| rest.split_once('"')?.0.parse::<i64>().ok());
     first.unwrap_or_else(|| {
         let value: Placed<'_> = serde_json::from_str(value).unwrap_or_default();
         value.place.parse().unwrap_or_default()
     })
 }
+
+/// The beginning of a value as servers write it.
+const PLACE: &str = r#"{"place":""#;
 
 /// The part of an entry's value that says its place.
 #[derive(Default, Deserialize)]

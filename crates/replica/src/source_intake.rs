@@ -50,7 +50,7 @@ impl SourceIntakeJob {
             counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
         }
         let full_sync = intake.progress.full_sync;
-        entry_row::put_all(tx, library, &intake.objects, full_sync)?;
+        let is_damaged = !entry_row::put_all(tx, library, &intake.objects, full_sync)?;
         counts.pulled += intake.objects.len();
         // A first full sync finds nothing here that it has not brought.
         if intake.sweeps && full_sync > 1 {
@@ -74,6 +74,9 @@ impl SourceIntakeJob {
             },
         };
         subscription_row::set_progress(tx, &intake.progress, intake.is_gone, pull)?;
+        if is_damaged {
+            subscription_row::begin_again(tx, library)?;
+        }
         Ok(Some(counts))
     }
 }

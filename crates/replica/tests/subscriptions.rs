@@ -94,6 +94,59 @@ async fn an_interrupted_full_sync_is_readable_and_goes_on_at_its_cursor() {
     assert_eq!((home.entries, home.is_complete), (3, true));
 }
 
+/// The counts of a post that the server takes to be on the device.
+fn counted(name: &str, place: u64) -> Value {
+    let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako at sea"});
+    let value =
+        json!({"place": place.to_string(), "counts": {"favourites_count": 5}, "account": account});
+    json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
+}
+
+#[tokio::test]
+async fn counts_alone_change_the_stored_post() {
+    let server = Server::start();
+    let device = synced(&server, &[(HOME, "home", posts([1, 2]))]).await;
+    server.then_news(json!([part(
+        HOME,
+        "changes",
+        "s10",
+        false,
+        &[counted("p1", 1)]
+    )]));
+    device.sync(&server).await.unwrap();
+    let [_, first] = timeline(&device, all()).await.unwrap().try_into().unwrap();
+    let status: Value = serde_json::from_str(first.status.get()).unwrap();
+    assert_eq!(status["favourites_count"], 5);
+    assert_eq!(status["account"]["display_name"], "Hanako at sea");
+    assert_eq!(
+        (&status["content"], &*first.place),
+        (&json!("<p>p1</p>"), "1")
+    );
+
+    // Damage: the post is not here, or is at another place.
+    for (cursor, unknown) in [("s11", counted("p9", 9)), ("s12", counted("p1", 3))] {
+        server.requests();
+        server.then_news(json!([part(HOME, "changes", cursor, false, &[unknown])]));
+        device.sync(&server).await.unwrap();
+        assert_eq!(names(&device, all()).await, ["p2", "p1"]);
+        let [home] = subscriptions(&device).await.try_into().unwrap();
+        assert!(!home.is_complete);
+        server.requests();
+        let whole = part(HOME, "full", cursor, false, &posts([1, 2]));
+        server.then_news(json!([whole]));
+        server.then_news(json!([]));
+        device.sync(&server).await.unwrap();
+        let [first, _] = server.requests().try_into().unwrap();
+        let again = (HOME.to_owned(), Value::Null);
+        assert!(
+            libraries(&first).contains(&again),
+            "{:?}",
+            libraries(&first)
+        );
+        assert!(subscriptions(&device).await[0].is_complete);
+    }
+}
+
 #[tokio::test]
 async fn a_full_sync_ends_with_a_sweep_and_the_brake_counts_entries() {
     let server = Server::start();

@@ -115,9 +115,9 @@ impl Page {
     }
 
     /// The entity `Status` of each post, by [`TimelinePost::id`].
-    pub(crate) fn entities(
+    pub(crate) fn entities<'p>(
         tx: &mut Tx<'_>,
-        posts: &[TimelinePost],
+        posts: impl IntoIterator<Item = &'p TimelinePost>,
         view: &View,
     ) -> Result<HashMap<LocalId, Box<RawValue>>, StoreError> {
         Self::render(tx, posts, view, |posts, shown, local, overlays| {
@@ -132,9 +132,9 @@ impl Page {
     }
 
     /// Calls `write` with posts, with what is shown of them, and with what that needs to be written.
-    fn render<T>(
+    fn render<'p, T>(
         tx: &mut Tx<'_>,
-        posts: &[TimelinePost],
+        posts: impl IntoIterator<Item = &'p TimelinePost>,
         view: &View,
         write: impl FnOnce(
             &[&TimelinePost],
@@ -147,7 +147,7 @@ impl Page {
             .into_iter()
             .map(|instance| (instance.id, instance))
             .collect();
-        let shown = posts.iter().filter_map(|post| {
+        let shown = posts.into_iter().filter_map(|post| {
             let instance = instances.get(&post.instance)?;
             Some((post, EntityTemplate::status(post, instance, &view.address)))
         });

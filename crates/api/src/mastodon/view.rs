@@ -5,13 +5,16 @@ use std::{collections::HashMap, slice, sync::Arc};
 use driftline_core::social::Mark;
 use driftline_mastodon::{RawObject, Referent, ViewerOverlay, searchable_text};
 use driftline_store::{
-    Instance, InstanceId, LocalAccountId, LocalId, PendingRows, StoreError, Tx,
+    AccountId, Instance, InstanceId, LocalAccountId, LocalId, PendingRows, SourceKey, StoreError,
+    Tx, account, instance,
     social::marked_post,
     timeline::{self, PostKey, TimelinePost, Viewer},
     viewer::{LazyReadableSources, ReadableSources},
 };
+use serde_json::value::RawValue;
 
 use super::{
+    answer,
     filters::cache::{AccountFilters, FilterCache, FilteredPost},
     statuses::{
         entity_template::{EntityTemplate, Overlays},
@@ -80,6 +83,37 @@ impl View {
             let mut body = Vec::new();
             shown.write(&mut body, local, overlays);
             body
+        })
+    }
+
+    /// The entities `Account` of authors, as a source that the viewer may read has shown them.
+    pub(crate) fn accounts_of_source(
+        &self,
+        tx: &mut Tx<'_>,
+        source: SourceKey,
+        ids: &[AccountId],
+    ) -> Result<HashMap<AccountId, Box<RawValue>>, StoreError> {
+        let mut accounts = account::by_ids(tx, ids, &[source])?;
+        let instance = match accounts.is_empty() {
+            true => None,
+            false => instance::by_id(tx, source.instance)?,
+        };
+        let Some(instance) = instance else {
+            return Ok(HashMap::new());
+        };
+        // A server may give two accounts one name: the newest one counts.
+        accounts.sort_by_key(|account| account.seen_at_ms);
+        let shown = accounts
+            .iter()
+            .map(|account| EntityTemplate::account(account, &instance, &self.address));
+        let shown: Vec<EntityTemplate> = shown.collect();
+        self.write(tx, &[], &shown, HashMap::new(), |local, _| {
+            let entities = accounts.iter().zip(&shown).filter_map(|(account, shown)| {
+                let mut body = Vec::new();
+                shown.write(&mut body, local, None);
+                Some((account.id, answer::raw(body)?))
+            });
+            entities.collect()
         })
     }
 

@@ -9,6 +9,7 @@ mod draft;
 mod incoming;
 mod key;
 mod message;
+mod partial_entry;
 mod profile;
 mod progress;
 mod pushed;
@@ -32,6 +33,7 @@ pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
 };
+pub use partial_entry::{is_partial_entry, merge_partial_entry};
 pub use profile::ProfileValue;
 pub use progress::{Binding, LibraryProgress};
 pub use pushed::{pushed, refused};

@@ -20,6 +20,13 @@ pub struct LibraryProgress {
     pub objects_left: Option<u64>,
 }
 
+impl LibraryProgress {
+    /// True if the replica has had the whole library, and no full sync is under way.
+    pub fn is_complete(&self) -> bool {
+        self.cursor.is_some() && self.paging.is_none() && self.sweep.is_none()
+    }
+}
+
 /// The server and account to which a replica belongs. The first answer sets it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Binding {

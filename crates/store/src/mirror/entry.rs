@@ -464,6 +464,23 @@ pub(crate) fn leave_as_before(
     )
 }
 
+/// Gives entries USNs for changes of their authors' profiles, each by its entry's ID. They are no events of the feed.
+pub(crate) fn give_usns(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    usns: &[(i64, i64)],
+) -> Result<(), DbError> {
+    tx.execute_many_later(
+        "update entry set usn = r.usn from {rows as r(id, usn)}
+         where entry.source_id = $1 and entry.instance_id = $2 and entry.id = r.id",
+        &[&source.id(), &source.instance_id()],
+        &[
+            Column::i64(usns.iter().map(|(id, _)| *id)),
+            Column::i64(usns.iter().map(|(_, usn)| *usn)),
+        ],
+    )
+}
+
 /// Stores the hashes of entries that had an earlier form, each by its entry's ID.
 pub(crate) fn set_hashes(
     tx: &mut Tx<'_>,

@@ -12,7 +12,7 @@ pub mod machine;
 pub mod post_delay;
 mod sources;
 
-use intake::{deletion, locked_instance, observation, past_ids, post_intake};
+use intake::{deletion, locked_instance, observation, past_ids, post_intake, profile_change};
 pub(crate) use sources::source_kind;
 use sources::{source_audience, source_change, source_removal};
 

@@ -17,7 +17,7 @@ use crate::{
     viewer::ReadableSources,
 };
 
-/// An account as a source has shown it with a new or edited post.
+/// An account as a source has shown it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Account {
     /// Its local ID.

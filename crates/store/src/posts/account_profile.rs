@@ -29,9 +29,11 @@ struct Names {
 
 impl Names {
     fn are_of(&self, profile: &Profile<'_>) -> bool {
-        self.acct == profile.acct
-            && self.display_name == profile.display_name
-            && self.url.as_deref() == profile.url.as_deref()
+        self.are(&profile.acct, &profile.display_name, profile.url.as_deref())
+    }
+
+    fn are(&self, acct: &str, display_name: &str, url: Option<&str>) -> bool {
+        self.acct == acct && self.display_name == display_name && self.url.as_deref() == url
     }
 }
 
@@ -69,6 +71,15 @@ impl StoredProfiles {
     pub(crate) fn read(tx: &mut Tx<'_>, pending: PendingProfiles) -> Result<Self, DbError> {
         Ok(Self(tx.rows(pending.0)?.into_iter().collect()))
     }
+
+    /// True if the source has shown the author under other names than these.
+    pub(crate) fn is_renamed(&self, author: &Author) -> bool {
+        let names = self.0.get(&*without_nul(author.id.as_str()));
+        let url = author.url.as_deref().map(without_nul);
+        let (acct, name) = (without_nul(&author.acct), without_nul(&author.display_name));
+        let is_known = |names: &Names| names.are(&acct, &name, url.as_deref());
+        !author.acct.is_empty() && names.is_some_and(|names| !is_known(names))
+    }
 }
 
 /// An account as a source shows it.
@@ -83,13 +94,14 @@ struct Profile<'a> {
 }
 
 /// Stores new or changed profiles of authors that a source has shown. Their accounts must be
-/// stored.
+/// stored. `usn` is the source's last USN: replicas below it lack the changed profiles.
 pub(crate) fn store<'a>(
     tx: &mut Tx<'_>,
     source: SourceKey,
     known: &StoredProfiles,
     accounts: &StoredIds,
     authors: impl IntoIterator<Item = &'a Author>,
+    usn: i64,
     now_ms: i64,
 ) -> Result<(), DbError> {
     // All writes lock rows in the same order. If an answer shows an author twice, the last one
@@ -122,8 +134,8 @@ pub(crate) fn store<'a>(
          on conflict ({key source_id, account_id + instance_id}) do update
          set acct_id = excluded.acct_id, acct_key = excluded.acct_key, acct = excluded.acct,
              display_name = excluded.display_name, url = excluded.url, raw = excluded.raw,
-             seen_at_ms = excluded.seen_at_ms",
-        &[&source.id(), &source.instance_id(), &now_ms],
+             seen_at_ms = excluded.seen_at_ms, change_usn = $4",
+        &[&source.id(), &source.instance_id(), &now_ms, &usn],
         &[
             Column::i64(rows().map(|row| row.account_id)),
             Column::i64(rows().map(|row| row.acct_id)),
@@ -135,6 +147,27 @@ pub(crate) fn store<'a>(
         ],
     )?;
     store_terms(tx, source, &changed)
+}
+
+/// The USNs under which a source last showed other names of authors than before, by `account.acct_id`. Authors whose names
+/// have not changed are missing.
+pub(crate) fn change_usns(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    acct_ids: HashSet<i64>,
+) -> Result<HashMap<i64, i64>, DbError> {
+    if acct_ids.is_empty() {
+        return Ok(HashMap::new());
+    }
+    // A server may give two accounts one name.
+    let found = tx.query(
+        "select acct_id, max(change_usn) as change_usn from account_profile
+         where source_id = $1 and instance_id = $2 and acct_id {in $3} and change_usn is not null
+         group by acct_id",
+        &[&source.id(), &source.instance_id(), &Column::i64(acct_ids)],
+        |row| Ok((row.i64("acct_id")?, row.i64("change_usn")?)),
+    )?;
+    Ok(found.into_iter().collect())
 }
 
 /// Removes the profiles that a source has shown, with the terms of their names: a name may have hundreds.

@@ -8,8 +8,8 @@ use crate::{
     library::{LibraryOwner, history::LibraryHistory},
 };
 
-/// The changes of a library that a replica has. Its text is `1.EPOCH.NONCE.USN`, then `.aAFTER` while more changes follow, and
-/// `.bBELOW` in a full sync. Replicas do not read it.
+/// The changes of a library that a replica has. Its text is `1.EPOCH.NONCE.USN`, then `.aAFTER` while more changes follow, or
+/// `.bBELOW` in a full sync, then `.hHELD` if it has that. Replicas do not read it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Cursor {
     /// The library's epoch.
@@ -24,6 +24,9 @@ pub struct Cursor {
     pub after: Option<i64>,
     /// In a full sync, the USN below which the replica has nothing yet.
     pub below: Option<i64>,
+    /// The USN at which the replica was last complete: it had each object up to there, also those that moved above it while it
+    /// paged. `None` before that, and in account libraries, which send whole objects.
+    pub held: Option<i64>,
 }
 
 /// The text is not one that this server has given as a cursor.
@@ -63,6 +66,7 @@ impl Cursor {
             usn,
             after: None,
             below: None,
+            held: None,
         })
     }
 
@@ -79,9 +83,13 @@ impl fmt::Display for Cursor {
         } = self;
         write!(f, "{VERSION}.{epoch}.{nonce}.{usn}")?;
         match (self.after, self.below) {
-            (_, Some(below)) => write!(f, ".b{below}"),
-            (Some(after), None) => write!(f, ".a{after}"),
-            (None, None) => Ok(()),
+            (_, Some(below)) => write!(f, ".b{below}")?,
+            (Some(after), None) => write!(f, ".a{after}")?,
+            (None, None) => {}
+        }
+        match self.held {
+            Some(held) => write!(f, ".h{held}"),
+            None => Ok(()),
         }
     }
 }
@@ -91,17 +99,17 @@ impl FromStr for Cursor {
 
     fn from_str(text: &str) -> Result<Cursor, CursorError> {
         let parts: Vec<&str> = text.split('.').collect();
-        let (epoch, nonce, usn, place) = match parts[..] {
-            [VERSION, epoch, nonce, usn] => (epoch, nonce, usn, None),
-            [VERSION, epoch, nonce, usn, place] => (epoch, nonce, usn, Some(place)),
-            _ => return Err(CursorError),
+        let [VERSION, epoch, nonce, usn, ref places @ ..] = parts[..] else {
+            return Err(CursorError);
         };
-        let (mut after, mut below) = (None, None);
-        match place.map(|place| place.split_at_checked(1)) {
-            None => {}
-            Some(Some(("a", place))) => after = Some(number(place)?),
-            Some(Some(("b", place))) => below = Some(number(place)?),
-            Some(_) => return Err(CursorError),
+        let (mut after, mut below, mut held) = (None, None, None);
+        for (index, place) in places.iter().enumerate() {
+            match place.split_at_checked(1) {
+                Some(("a", place)) if index == 0 => after = Some(number(place)?),
+                Some(("b", place)) if index == 0 => below = Some(number(place)?),
+                Some(("h", place)) if held.is_none() => held = Some(number(place)?),
+                _ => return Err(CursorError),
+            }
         }
         let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
         if nonce.len() > MAX_NONCE_BYTES || !nonce.bytes().all(is_digit) {
@@ -113,6 +121,7 @@ impl FromStr for Cursor {
             usn: number(usn)?,
             after,
             below,
+            held,
         })
     }
 }
@@ -141,6 +150,7 @@ mod tests {
             usn: i64::MAX,
             after: None,
             below: None,
+            held: None,
         };
         let unfinished = Cursor {
             after: Some(40),
@@ -150,15 +160,25 @@ mod tests {
             below: Some(40),
             ..cursor.clone()
         };
+        let held = Cursor {
+            held: Some(30),
+            ..cursor.clone()
+        };
+        let paging = Cursor {
+            held: Some(30),
+            ..unfinished.clone()
+        };
         let empty = Cursor {
             epoch: 1,
             nonce: String::new(),
             usn: 0,
             after: None,
             below: Some(1),
+            held: None,
         };
         assert_eq!(empty.to_string(), "1.1..0.b1");
-        for cursor in [cursor, unfinished, in_full, empty] {
+        assert!(paging.to_string().ends_with(".a40.h30"));
+        for cursor in [cursor, unfinished, in_full, held, paging, empty] {
             assert_eq!(cursor.to_string().parse::<Cursor>(), Ok(cursor));
         }
     }
@@ -182,6 +202,11 @@ mod tests {
             "1.1.0f.5.a06",
             "1.1.0f.5.é6",
             "1.1.0f.5.6.7",
+            "1.1.0f.5.h",
+            "1.1.0f.5.h3.a4",
+            "1.1.0f.5.h3.h3",
+            "1.1.0f.5.a4.b4",
+            "1.1.0f.5.a4.h3.h3",
             " 1.1.0f.5",
             "1.1.0f.9223372036854775808",
         ] {

@@ -63,6 +63,11 @@ pub struct SourceEntry {
     pub usn: i64,
     /// Its first USN. It counts entries that the reader may not see.
     pub first_usn: i64,
+    /// The USN since which only counts and the author's profile have changed. It is `usn` if that is not known, or if the
+    /// source lists the post at several places.
+    pub content_usn: i64,
+    /// The USN under which the source last showed other names of the author than before; `None` if it has not.
+    pub profile_usn: Option<i64>,
     /// Its place in the source's timeline.
     pub place: LocalId,
     /// The post's name in this source, which never changes: its `uri`, or `upstream:` and its
@@ -80,6 +85,14 @@ pub struct SourceTombstone {
     pub key: String,
     /// The USN of its end. For readers who do not own the source, the one under which it left them.
     pub usn: i64,
+}
+
+impl SourceEntry {
+    /// True if a replica that was complete at `held` ([`super::Cursor::held`]) lacks nothing but the counts and the author's
+    /// profile.
+    pub fn is_content_held(&self, held: i64) -> bool {
+        self.content_usn <= held
+    }
 }
 
 impl SourceLimits {

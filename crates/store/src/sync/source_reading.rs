@@ -19,6 +19,7 @@ use crate::{
     error::StoreError,
     id_types::sql,
     posts::{
+        account_profile,
         content_scope::ReadableScopes,
         object_uri,
         timeline::{self, Place, TimelinePost},
@@ -287,7 +288,7 @@ impl<'f> SourceReading<'f> {
     ) -> Result<Vec<SourceItem>, StoreError> {
         let mut entries = match stream {
             UsnStream::Departures { .. } => HashMap::new(),
-            UsnStream::Changes { .. } => self.entries(tx, rows)?,
+            UsnStream::Changes { after } => self.changed_entries(tx, rows, after)?,
             UsnStream::Newest { top } => self.last_entries(tx, rows, top)?,
         };
         let is_ended =
@@ -333,10 +334,16 @@ impl<'f> SourceReading<'f> {
             claimed: false,
         });
         let keys = self.keys(tx, &names.collect::<Vec<_>>())?;
+        let authors = shown.iter().filter_map(|(_, post)| post.account);
+        let authors: HashSet<i64> = authors.map(sql).collect();
+        let renamed = account_profile::change_usns(tx, self.view.key, authors)?;
         let entry = |(row, post): (EntryRow, TimelinePost)| {
+            let author = post.account.map(sql);
             let entry = SourceEntry {
                 usn: row.at_usn,
                 first_usn: row.first_usn,
+                content_usn: row.at_usn,
+                profile_usn: author.and_then(|author| renamed.get(&author).copied()),
                 place: post.id,
                 key: keys.get(&row.post_id)?.clone(),
                 post,
@@ -344,6 +351,39 @@ impl<'f> SourceReading<'f> {
             Some((row.id, entry))
         };
         Ok(shown.into_iter().filter_map(entry).collect())
+    }
+
+    /// [`SourceReading::entries`] with the USNs of their content, for replicas that have all changes up to `after`.
+    fn changed_entries(
+        &self,
+        tx: &mut Tx<'_>,
+        rows: &[EntryRow],
+        after: i64,
+    ) -> Result<HashMap<i64, SourceEntry>, StoreError> {
+        let mut entries = self.entries(tx, rows)?;
+        let is_old = |row: &&EntryRow| row.content_usn() <= after && entries.contains_key(&row.id);
+        let old: Vec<EntryRow> = rows.iter().filter(is_old).copied().collect();
+        if old.is_empty() {
+            return Ok(entries);
+        }
+        // A replica has the place of the entry that came last, which need not be this one.
+        let posts: Vec<i64> = old.iter().map(|row| row.post_id).collect();
+        let mut counts: HashMap<i64, usize> = HashMap::new();
+        for row in self.rows_of_posts(tx, &posts)? {
+            *counts.entry(row.post_id).or_default() += 1;
+        }
+        for row in old {
+            let is_only = counts.get(&row.post_id) == Some(&1);
+            let Some(entry) = entries.get_mut(&row.id).filter(|_| is_only) else {
+                continue;
+            };
+            entry.content_usn = match self.filter {
+                // The post may match by its author's new name.
+                Some(_) => row.content_usn().max(entry.profile_usn.unwrap_or_default()),
+                None => row.content_usn(),
+            };
+        }
+        Ok(entries)
     }
 
     /// [`SourceReading::entries`] without those of posts of which the viewer is shown an entry with a higher USN, up to `top`.
@@ -428,6 +468,8 @@ impl<'f> SourceReading<'f> {
                 Some((other, post)) => SourceItem::Entry(Box::new(SourceEntry {
                     usn,
                     first_usn: other.first_usn,
+                    content_usn: usn,
+                    profile_usn: None,
                     place: post.id,
                     key,
                     post: post.clone(),
@@ -469,7 +511,7 @@ impl<'f> SourceReading<'f> {
         self.shown(tx, &rows)
     }
 
-    /// The entries of posts by ascending USN, also those that the viewer is not shown.
+    /// The entries of posts by ascending USN, also those that have ended.
     fn rows_of_posts(&self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Vec<EntryRow>, DbError> {
         let key = self.view.key;
         let columns = EntryRow::columns("usn");
@@ -521,6 +563,8 @@ struct EntryRow {
     id: i64,
     post_id: i64,
     first_usn: i64,
+    /// The USN of its last change that was not of counts alone; `None` if it has had none since it came.
+    change_usn: Option<i64>,
     /// The USN at which the entry is in the stream that is read.
     at_usn: i64,
     visibility: i64,
@@ -531,7 +575,12 @@ struct EntryRow {
 impl EntryRow {
     /// The columns that [`EntryRow::from_row`] reads. `usn` is the stream's column.
     fn columns(usn: &str) -> String {
-        format!("id, post_id, first_usn, {usn} as at_usn, visibility, gone, returns")
+        format!("id, post_id, first_usn, change_usn, {usn} as at_usn, visibility, gone, returns")
+    }
+
+    /// The USN since which only counts have changed.
+    fn content_usn(&self) -> i64 {
+        self.first_usn.max(self.change_usn.unwrap_or_default())
     }
 
     fn from_row(row: &Row<'_>) -> Result<EntryRow, DbError> {
@@ -539,6 +588,7 @@ impl EntryRow {
             id: row.i64("id")?,
             post_id: row.i64("post_id")?,
             first_usn: row.i64("first_usn")?,
+            change_usn: row.opt_i64("change_usn")?,
             at_usn: row.i64("at_usn")?,
             visibility: row.i64("visibility")?,
             gone: row.bool("gone")?,

@@ -1,6 +1,7 @@
 //! Replicas of sources: each reader ends with what the source's timeline shows it, and learns of
 //! nothing else.
 
+mod counts;
 mod filters;
 mod replica;
 
@@ -111,7 +112,7 @@ impl Upstream {
         self.turn += 1;
         let at = self.below(1 + self.listed.len());
         let drawn = self.listed.keys().nth(at).copied();
-        match (self.below(9), drawn) {
+        match (self.below(10), drawn) {
             (0..=2, _) | (_, None) => {
                 let new = self.version(self.turn);
                 self.listed.insert(self.turn, new);
@@ -137,6 +138,9 @@ impl Upstream {
                 world.now_ms += MINUTE_MS;
                 world.look_up(&id.to_string(), answer);
                 self.remove(id);
+            }
+            (8, Some(id)) => {
+                counts::recount(world, id);
             }
             _ => {
                 if let Some(id) = self.gone.pop() {

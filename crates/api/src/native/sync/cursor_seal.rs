@@ -50,7 +50,7 @@ impl CursorSeal {
 }
 
 /// More than a cursor's text has characters.
-const CURSOR_LENGTH: usize = 100;
+const CURSOR_LENGTH: usize = 120;
 
 #[cfg(test)]
 mod tests {
@@ -61,7 +61,7 @@ mod tests {
         let seal = CursorSeal::new("a store");
         let cursor: Cursor = "1.1.0f.42".parse().expect("a cursor");
         let text = seal.seal(&cursor, "source:3 member").expect("sealed");
-        let larger: Cursor = "1.1.0f.42000.b41999".parse().expect("a cursor");
+        let larger: Cursor = "1.1.0f.42000.a41999.h40000".parse().expect("a cursor");
         let other = seal.seal(&larger, "source:3 member").expect("sealed");
         assert_eq!(text.len(), other.len(), "the length tells nothing");
         assert_eq!(seal.open(&text, "source:3 member"), Some(cursor));

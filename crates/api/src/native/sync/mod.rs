@@ -3,6 +3,7 @@
 mod bookmark_copy;
 mod cursor_seal;
 mod digest;
+mod entry_forms;
 mod events;
 mod library_filter;
 pub(crate) mod open_streams;

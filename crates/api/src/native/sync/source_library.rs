@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use driftline_core::sync::{
-    LibraryNews, LibraryState, ObjectKey, RawJson, SyncedObject, Tombstone, Usn,
+    LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn,
 };
 use driftline_store::{
     SourceId, StoreError, Tx, Viewer,
@@ -9,15 +9,16 @@ use driftline_store::{
     instance,
     sync::{
         Cursor, SourceChunk, SourceFilter, SourceLimits, SourceView, Start, count_shown_entries,
+        has_news,
         source_changes, source_cursor, source_newest, source_start, source_update_count,
     },
     timeline::TimelinePost,
     viewer::LazyReadableSources,
 };
-use serde::Serialize;
-use serde_json::value::RawValue;
 
-use super::{cursor_seal::CursorSeal, library_filter::LibraryFilter, pull::Limits};
+use super::{
+    cursor_seal::CursorSeal, entry_forms::EntryForms, library_filter::LibraryFilter, pull::Limits,
+};
 use crate::mastodon::{page::Page, view::View};
 
 /// The news of a source's library, with the cursor that is still to be sealed.
@@ -93,12 +94,19 @@ impl SourceReader<'_> {
                     }
                     below = chunk.end;
                 };
-                let part = self.part(tx, chunk, limits)?;
+                let part = self.part(tx, source, chunk, limits, None)?;
                 if is_first && part.more && filter.is_none() {
                     total = self.count(tx, view)?;
                 }
                 let below = part.more.then_some(part.end);
-                let cursor = Cursor { below, ..cursor };
+                // Not by the update count, which tells of changes that the viewer may not see.
+                let is_complete = !part.more && !has_news(tx, view, self.readable, cursor.usn)?;
+                let held = is_complete.then_some(cursor.usn);
+                let cursor = Cursor {
+                    below,
+                    held,
+                    ..cursor
+                };
                 (LibraryState::Full, part, cursor)
             }
             (Start::Changes, Some(known)) => {
@@ -110,7 +118,7 @@ impl SourceReader<'_> {
                     }
                     after = chunk.end;
                 };
-                let part = self.part(tx, chunk, limits)?;
+                let part = self.part(tx, source, chunk, limits, known.held)?;
                 let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
                 // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
                 // them again. After many of them it does not wait for that.
@@ -120,12 +128,23 @@ impl SourceReader<'_> {
                 let count = source_update_count(tx, source.key)?;
                 let cursor = Cursor {
                     after: part.more.then_some(part.end),
+                    held: match part.more {
+                        true => known.held,
+                        false => Some(count),
+                    },
                     ..source_cursor(tx, source.key, count)?
                 };
                 (LibraryState::Changes, part, cursor)
             }
             (Start::Current, Some(known)) if self.moves_cursor => {
-                (LibraryState::Changes, Part::default(), known)
+                // A distributed store may show fewer changes at this moment than the replica has.
+                let count = source_update_count(tx, source.key)?;
+                let held = match known.position() == count {
+                    true => Some(count),
+                    false => known.held,
+                };
+                let cursor = Cursor { held, ..known };
+                (LibraryState::Changes, Part::default(), cursor)
             }
             _ => return Ok(None),
         };
@@ -167,23 +186,24 @@ impl SourceReader<'_> {
         is_empty && chunk.more && Instant::now() < self.until
     }
 
-    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one.
+    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one. Entries that a replica held at the USN
+    /// `held` come with their counts alone.
     fn part(
         &self,
         tx: &mut Tx<'_>,
+        source: &FeedSource,
         chunk: SourceChunk,
         limits: Limits,
+        held: Option<i64>,
     ) -> Result<Part, StoreError> {
         let is_downward = chunk
             .entries
             .first()
             .zip(chunk.entries.last())
             .is_some_and(|(first, last)| first.usn > last.usn);
-        let entries = chunk.entries.into_iter();
-        let (entries, posts): (Vec<_>, Vec<_>) = entries
-            .map(|entry| ((entry.usn, entry.place, entry.key), entry.post))
-            .unzip();
-        let statuses = Page::entities(tx, &posts, self.view)?;
+        let posts = chunk.entries.iter().map(|entry| &entry.post);
+        let statuses = Page::entities(tx, posts, self.view)?;
+        let forms = EntryForms::load(tx, source.key, &chunk.entries, held, self.view)?;
         let mut part = Part {
             objects: Vec::new(),
             gone: Vec::new(),
@@ -191,24 +211,23 @@ impl SourceReader<'_> {
             more: chunk.more,
         };
         let mut bytes = 0;
-        for ((usn, place, key), post) in entries.into_iter().zip(&posts) {
-            let Some(status) = statuses.get(&post.id) else {
+        for entry in &chunk.entries {
+            let Some(status) = statuses.get(&entry.post.id) else {
                 continue;
             };
-            bytes += key.len() + status.get().len() + ENTRY_BYTES;
+            let Ok(value) = forms.value(entry, status) else {
+                continue;
+            };
+            bytes += entry.key.len() + value.get().len() + ENTRY_BYTES;
             if bytes > limits.bytes && !part.objects.is_empty() {
                 part.more = true;
                 break;
             }
             if bytes <= limits.bytes || part.objects.is_empty() {
-                part.end = usn;
+                part.end = entry.usn;
             }
             // A post whose name is too long for a key cannot be synced.
-            let Ok(key) = ObjectKey::parse(format!("{KIND}:{key}")) else {
-                continue;
-            };
-            let place = place.to_string();
-            let Ok(value) = RawJson::write(&EntryValue { place, status }) else {
+            let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {
                 continue;
             };
             part.objects.push(SyncedObject {
@@ -242,13 +261,6 @@ struct Part {
     gone: Vec<Tombstone>,
     end: i64,
     more: bool,
-}
-
-/// The value of an entry. Its place comes first, where a replica finds it soon.
-#[derive(Serialize)]
-struct EntryValue<'a> {
-    place: String,
-    status: &'a RawValue,
 }
 
 /// The name of a source's library.

@@ -98,6 +98,50 @@ async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let library = format!("source:{}", feed.source.id);
+    feed.poll(&[status(1), status(2)]).await;
+    let whole = news(&ann, &library, None).await;
+    assert_eq!(whole["more"], false);
+    // Another name of the author is no edit.
+    let mut renamed = status(1).to_post();
+    let mut account: Value = serde_json::from_str(&renamed.author.raw).unwrap();
+    account["display_name"] = json!("At sea");
+    renamed.author.display_name = "At sea".to_owned();
+    renamed.author.raw = account.to_string();
+    feed.poll_posts(vec![renamed, status(2).to_post()]).await;
+    let changes = news(&ann, &library, Some(&whole["cursor"])).await;
+    let objects = changes["objects"].as_array().unwrap();
+    assert_eq!(objects.len(), 1, "{changes}");
+    let value = &objects[0]["value"];
+    assert!(value["place"].is_string() && value["status"].is_null());
+    assert_eq!(value["account"]["display_name"], "At sea");
+    assert_eq!(value["counts"]["favourites_count"], 3);
+    assert!(value["counts"]["content"].is_null());
+    // The stored post has the earlier name.
+    let again = news(&ann, &library, None).await;
+    let objects = again["objects"].as_array().unwrap().iter();
+    let names = objects.map(|one| &one["value"]["status"]["account"]["display_name"]);
+    assert_eq!(
+        names.filter(|name| **name == "At sea").count(),
+        1,
+        "{again}"
+    );
+    let mut edited = status(1);
+    edited.content = "<p>Edited</p>".to_owned();
+    feed.poll(&[edited, status(2)]).await;
+    let changes = news(&ann, &library, Some(&changes["cursor"])).await;
+    let value = &changes["objects"][0]["value"];
+    assert_eq!(value["status"]["content"], "<p>Edited</p>");
+    assert!(value["counts"].is_null());
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_filter_selects_posts_of_a_source_that_the_account_may_see() {
     let (world, _) = people_world(|_| {}).await;
     let ann = Person::new(&world, "ann").await;

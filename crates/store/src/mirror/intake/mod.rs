@@ -9,6 +9,7 @@ pub(crate) mod observation;
 mod page;
 pub(crate) mod past_ids;
 pub(crate) mod post_intake;
+pub(crate) mod profile_change;
 pub mod quarantine;
 mod stream;
 

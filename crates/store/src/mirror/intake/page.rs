@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     answer::{Abilities, Listed, Page},
-    post::Post,
+    post::{Author, Post},
     refresh::Policy,
     timeline::{AbsenceRange, Machine, Reading, Request, RequestPurpose, Settings, Stored},
     upstream_id::{Key, UpstreamId},
@@ -20,10 +20,10 @@ use crate::{
         locked_instance::lock_instance,
         machine::LockedSource,
         observation::{IntakeContext, PostObservation},
-        post_intake, quarantine,
+        post_intake, profile_change, quarantine,
     },
-    posts::reference,
-    refresh::{Claims, RecountContext},
+    posts::{account_profile::StoredProfiles, reference},
+    refresh::{Claims, Look, RecountContext},
 };
 
 /// A page to commit, with the machine that requested it.
@@ -89,6 +89,8 @@ pub fn commit_page(
     let source = LockedSource::load_later(tx, commit.source)?;
     let gaps = gap::load_later(tx, commit.source)?;
     let entries = PendingEntries::ask(tx, commit, is_history)?;
+    let authors = page.listed.iter().map(|listed| &listed.post.author);
+    let profiles = StoredProfiles::ask(tx, commit.source, authors)?;
     let live = ranges
         .iter()
         .map(|(low, high)| {
@@ -98,6 +100,7 @@ pub fn commit_page(
     let mut source = source.check(tx, commit.fence)?;
     let gaps = tx.rows(gaps)?;
     let listing = listing(tx, commit, entries, source.added_at_ms)?;
+    let profiles = StoredProfiles::read(tx, profiles)?;
     let absent = absence::absent(tx, source.instance_id, live)?;
     let context = IntakeContext::answered(asked_at_ms, commit.now_ms, commit.policy);
     let recount = RecountContext {
@@ -126,6 +129,8 @@ pub fn commit_page(
     let recounts = recount.ask(tx, listing.recount_candidates)?;
     let observations = &listing.observations;
     let held = lock_instance(tx, &source, observations, context)?;
+    let unchanged = &listing.unchanged;
+    profile_change::take_in(tx, &mut source, &profiles, unchanged, commit.now_ms)?;
     let recounted = recounts.read(tx)?.write(tx)?;
     let taken = match held {
         Some(held) => post_intake::take_in_held(tx, &mut source, observations, context, held)?,
@@ -201,7 +206,9 @@ fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Mac
 struct Listing<'a> {
     /// Posts that may be changes, the oldest first, with each position once.
     observations: Vec<PostObservation<'a>>,
-    /// Stored posts whose content has not changed.
+    /// The living entries whose posts' content has not changed, the oldest first, with the authors as they are shown now.
+    unchanged: Vec<(i64, &'a Author)>,
+    /// Those of their posts that may have other counts.
     recount_candidates: Vec<(i64, &'a Post)>,
     /// For each listed post, true if no page of the source had shown it.
     new: Vec<bool>,
@@ -292,6 +299,7 @@ fn listing<'a>(
     };
     let mut entries = entry::by_position(tx.rows(pending.entries)?);
     let mut observations = Vec::new();
+    let mut unchanged = Vec::new();
     let mut recount_candidates = Vec::new();
     let mut shown = Vec::new();
     let mut new = vec![false; reading.keys.len()];
@@ -310,15 +318,18 @@ fn listing<'a>(
         observation.is_history = is_history && is_below(key) && end.is_none_or(|end| key < end);
         if observation.may_be_news() {
             observations.push(observation);
-        } else if let Some(entry) = &observation.entry
-            && let Some(look) = entry.look
-            && look.is_outdated_by(&listed.post, page.headers.sent_at_ms)
-        {
-            recount_candidates.push((entry.post_id, &listed.post));
+        } else if let Some(entry) = &observation.entry {
+            unchanged.push((entry.id, &listed.post.author));
+            let is_outdated =
+                |look: Look| look.is_outdated_by(&listed.post, page.headers.sent_at_ms);
+            if entry.look.is_some_and(is_outdated) {
+                recount_candidates.push((entry.post_id, &listed.post));
+            }
         }
     }
     Ok(Listing {
         observations,
+        unchanged,
         recount_candidates,
         new,
         shown,

@@ -462,7 +462,8 @@ impl<'a> Intake<'_, 'a> {
             let named = named.flat_map(|version| &version.post.references.accounts);
             let authors = changes.authors.iter().copied();
             accounts = account::store(tx, instance_id, known, authors.clone(), named)?;
-            account_profile::store(tx, source.key, profiles, &accounts, authors, now_ms)?;
+            let usn = source.library.update_count;
+            account_profile::store(tx, source.key, profiles, &accounts, authors, usn, now_ms)?;
             for version in &changes.new_posts {
                 references.arrives(version);
             }

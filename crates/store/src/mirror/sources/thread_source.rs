@@ -256,7 +256,8 @@ pub fn store_account(
     let Some(stored) = accounts.of(account) else {
         return Ok(false);
     };
-    account_profile::store(tx, source, &profiles, &accounts, [account], now_ms)?;
+    let usn = held.library.update_count;
+    account_profile::store(tx, source, &profiles, &accounts, [account], usn, now_ms)?;
     let added = tx.execute(
         "insert into fetched_account (source_id, acct_id, instance_id) values ($1, $2, $3)
          on conflict ({key source_id, acct_id + instance_id}) do nothing",

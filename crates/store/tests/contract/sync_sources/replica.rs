@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use driftline_core::{names::audience::Reader, post::Visibility};
 use driftline_store::{
     sync::{
-        SourceChunk, SourceLimits, SourceView, count_shown_entries, has_news, source_changes,
+        SourceChunk, SourceEntry, SourceLimits, SourceView, count_shown_entries, has_news,
+        source_changes,
         source_newest, source_update_count,
     },
     timeline::{TimelinePost, Viewer},
@@ -99,6 +100,8 @@ pub(super) struct Replica {
     /// The keys that have come since the last full sync began.
     seen: BTreeSet<String>,
     state: State,
+    /// The USN at which it was last complete.
+    pub(super) held: Option<i64>,
 }
 
 impl Replica {
@@ -110,6 +113,7 @@ impl Replica {
             posts: BTreeMap::new(),
             seen: BTreeSet::new(),
             state: State::At(0),
+            held: None,
         }
     }
 
@@ -126,6 +130,7 @@ impl Replica {
         let top = world.read(move |tx| source_update_count(tx, key));
         self.filter = filter;
         self.seen.clear();
+        self.held = None;
         self.state = State::Full {
             top,
             below: i64::MAX,
@@ -151,6 +156,11 @@ impl Replica {
             key: world.source,
             reader: self.by.reader,
         }
+    }
+
+    /// True if it gets the counts of an entry alone, since it has the rest.
+    pub(super) fn has_content(&self, entry: &SourceEntry) -> bool {
+        self.held.is_some_and(|held| entry.is_content_held(held))
     }
 
     /// Takes one chunk. Returns it.
@@ -204,12 +214,22 @@ impl Replica {
         for entry in &chunk.entries {
             assert_eq!(entry.place, entry.post.id);
             assert!(self.filter.matches(&entry.post), "{entry:?}");
+            if self.has_content(entry) {
+                let own = self.posts.get(&entry.key).map(|own| (own.id, &own.raw));
+                assert_eq!(own, Some((entry.place, &entry.post.raw)), "{entry:?}");
+            }
             self.posts.insert(entry.key.clone(), entry.post.clone());
             self.seen.insert(entry.key.clone());
         }
         if is_swept {
             self.posts.retain(|key, _| self.seen.contains(key));
         }
+        self.held = match self.state {
+            State::Full { .. } => None,
+            State::At(top) if is_swept => (!self.has_news(world)).then_some(top),
+            State::At(_) if chunk.more => self.held,
+            State::At(end) => Some(end),
+        };
         chunk
     }
 
