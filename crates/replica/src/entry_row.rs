@@ -1,7 +1,7 @@
 use driftline_core::sync::{ObjectKey, SyncedObject};
-use driftline_db::{DbError, Row, ToValue, Tx};
+use driftline_db::{Column, DbError, Row, ToValue, Tx};
 
-use crate::{ReplicaError, object_row::number};
+use crate::{ReplicaError, author_row, index_row, object_row::number};
 
 /// An entry of a subscription with a place.
 #[derive(Clone, Debug)]
@@ -37,7 +37,7 @@ pub(crate) fn put(
              seen_in = excluded.seen_in, value = excluded.value",
         &parameters,
     )?;
-    Ok(())
+    index_row::add_unindexed(tx, place)
 }
 
 /// Removes an entry. Returns the number of entries that were removed: 0 or 1.
@@ -62,8 +62,9 @@ pub(crate) fn sweep(tx: &mut Tx<'_>, library: &str, full_sync: u64) -> Result<us
     Ok(size(removed))
 }
 
-/// Removes all entries of a library. Returns their number.
+/// Removes all entries of a library with their authors. Returns the number of entries.
 pub(crate) fn remove_all(tx: &mut Tx<'_>, library: &str) -> Result<usize, ReplicaError> {
+    author_row::remove_all(tx, library)?;
     let removed = tx.execute("delete from entry where library = $1", &[&library])?;
     Ok(size(removed))
 }
@@ -104,6 +105,15 @@ pub(crate) fn below_in(
          order by place desc limit $3"
     );
     Ok(tx.query(&sql, &[&library, &place, &limit], entry)?)
+}
+
+/// The entries of all libraries at these places, by descending places.
+pub(crate) fn at(tx: &mut Tx<'_>, places: &[i64]) -> Result<Vec<EntryRow>, ReplicaError> {
+    let sql = format!(
+        "select {COLUMNS} from entry where place {{in $1}} order by place desc, library desc"
+    );
+    let places = Column::i64(places.iter().copied());
+    Ok(tx.query(&sql, &[&places], entry)?)
 }
 
 /// Entries of a library after a key, by their keys.

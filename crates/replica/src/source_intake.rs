@@ -2,7 +2,8 @@ use driftline_core::sync::{SourceIntake, is_mass_deletion};
 use driftline_db::Tx;
 
 use crate::{
-    ReplicaError, entry_row, intake::IntakeCounts, replica_row::PullCounts, subscription_row,
+    ReplicaError, author_row::NewProfiles, entry_row, intake::IntakeCounts,
+    replica_row::PullCounts, subscription_row,
 };
 
 /// The storing of a source's part of an answer.
@@ -45,10 +46,13 @@ impl SourceIntakeJob {
             counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
         }
         let full_sync = intake.progress.full_sync;
+        let mut profiles = NewProfiles::default();
         for object in &intake.objects {
+            profiles.add(&object.value.to_string());
             entry_row::put(tx, library, object, full_sync)?;
             counts.pulled += 1;
         }
+        profiles.store(tx, library)?;
         if intake.sweeps {
             counts.removed += entry_row::sweep(tx, library, full_sync)?;
         }
