@@ -462,7 +462,7 @@ fn delete_members(tx: &mut Tx<'_>, list: &ObjectKey) -> Result<(), ReplicaError>
 }
 
 /// The schema, in one step. Until the first release it is edited in place.
-const MIGRATIONS: &[Migration] = &[Migration {
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "replica",
     compat_version: 1,

@@ -67,8 +67,8 @@ pub struct ReplicaPost {
 
 impl Replica {
     /// The posts of one subscription or of all, by descending places. Each post comes once, at its highest place among them.
-    /// With a predicate, the search index finds candidates, and entries that it has still to read are read one after the other. If all subscriptions were read from
-    /// their newest posts, the posts of bookmarks that are in none of them follow.
+    /// With a predicate, the search index finds candidates, and entries that it has still to read are read one after the other.
+    /// If all subscriptions were read from their newest posts, the posts of bookmarks that are in none of them follow.
     ///
     /// # Errors
     /// [`ReplicaError::NotSubscribed`] if there is no subscription of the source; [`ReplicaError::Query`] if the predicate is
@@ -149,6 +149,9 @@ struct Scan<'a> {
     names: HashSet<String>,
     nicknames: DisplayNames,
 }
+
+/// The members of a JSON object.
+type Members = BTreeMap<String, Box<RawValue>>;
 
 /// Entries that follow one another, and the place and library of the last candidate.
 struct EntryPage {
@@ -231,7 +234,8 @@ impl Scan<'_> {
         Ok(filter.matches(status, self.origin, &nicknames))
     }
 
-    /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs.
+    /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs. They are in no
+    /// index: an account has few of them next to its sources' posts, and their order is not that of places.
     fn add_bookmarked(
         &mut self,
         tx: &mut Tx<'_>,
@@ -302,8 +306,9 @@ impl Scan<'_> {
         let mut subscriptions = self.subscriptions.iter();
         let source = subscriptions.find(|of| of.progress.library == row.library);
         let source = source.map(|of| of.source.clone()).unwrap_or_default();
-        let status = with_newest_profiles(tx, &row.library, status)?;
-        shown(tx, &status, (row.place.to_string(), source), self.origin).map(Some)
+        let newest = with_newest_profiles(tx, &row.library, json)?;
+        let status = newest.as_deref().unwrap_or(status);
+        shown(tx, status, (row.place.to_string(), source), self.origin).map(Some)
     }
 
     /// True if another source has the post at a place that is not below the one that is asked for: it was shown there.
@@ -317,36 +322,49 @@ impl Scan<'_> {
     }
 }
 
-/// A post, and the post that it boosts, with the profiles that a library showed last of their authors.
-fn with_newest_profiles<'s>(
+/// A post with the profiles that a library showed last of its author, and of the author of the post that it boosts. `None` if it
+/// has these already.
+fn with_newest_profiles(
     tx: &mut Tx<'_>,
     library: &str,
-    status: &'s RawValue,
-) -> Result<Cow<'s, RawValue>, ReplicaError> {
-    let Ok(mut post) = serde_json::from_str::<BTreeMap<String, Box<RawValue>>>(status.get()) else {
-        return Ok(Cow::Borrowed(status));
+    status: &str,
+) -> Result<Option<Box<RawValue>>, ReplicaError> {
+    let Ok(mut post) = serde_json::from_str::<Members>(status) else {
+        return Ok(None);
     };
-    let mut is_other = false;
-    if let Some(account) = post.get_mut("account")
-        && let Some(newest) = author_row::newest(tx, library, account.get())?
-        && newest != account.get()
+    let mut is_changed = set_newest_profile(tx, library, &mut post)?;
+    let boosted = post
+        .get("reblog")
+        .map(|boosted| serde_json::from_str::<Members>(boosted.get()));
+    if let Some(Ok(mut boosted)) = boosted
+        && set_newest_profile(tx, library, &mut boosted)?
     {
-        *account = RawValue::from_string(newest).map_err(ReplicaError::damaged)?;
-        is_other = true;
+        post.insert("reblog".to_owned(), raw(&boosted)?);
+        is_changed = true;
     }
-    if let Some(boosted) = post.get_mut("reblog")
-        && let Cow::Owned(newest) = with_newest_profiles(tx, library, boosted)?
-    {
-        *boosted = newest;
-        is_other = true;
-    }
-    match is_other {
-        true => {
-            let json = serde_json::value::to_raw_value(&post);
-            Ok(Cow::Owned(json.map_err(ReplicaError::damaged)?))
+    is_changed.then(|| raw(&post)).transpose()
+}
+
+/// Replaces the profile of a post's author. Returns true if the post had another one.
+fn set_newest_profile(
+    tx: &mut Tx<'_>,
+    library: &str,
+    post: &mut Members,
+) -> Result<bool, ReplicaError> {
+    let Some(account) = post.get_mut("account") else {
+        return Ok(false);
+    };
+    match author_row::newest(tx, library, account.get())? {
+        Some(newest) if newest != account.get() => {
+            *account = RawValue::from_string(newest).map_err(ReplicaError::damaged)?;
+            Ok(true)
         }
-        false => Ok(Cow::Borrowed(status)),
+        _ => Ok(false),
     }
+}
+
+fn raw(object: &Members) -> Result<Box<RawValue>, ReplicaError> {
+    serde_json::value::to_raw_value(object).map_err(ReplicaError::damaged)
 }
 
 /// A post as it is returned, with its place and the name of its source.
@@ -403,3 +421,6 @@ pub(crate) fn visibility(post: &RawObject<'_>) -> Option<Visibility> {
 
 /// The number of entries that are read at once.
 const PAGE: u32 = 200;
+
+#[cfg(test)]
+mod tests;
