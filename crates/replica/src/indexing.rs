@@ -1,8 +1,8 @@
 use crate::{Replica, ReplicaError, index_row};
 
 impl Replica {
-    /// Brings the search index up to date, the newest places first. A call that is dropped leaves the rest to the next one. Returns
-    /// the number of places that were read.
+    /// Brings the search index up to date, the newest places first. A call that is dropped leaves the rest to the next one.
+    /// Returns the number of places that were read.
     ///
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.

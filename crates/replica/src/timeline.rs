@@ -90,6 +90,7 @@ impl Replica {
                 subscriptions: subscription_row::list(tx)?,
                 names: HashSet::new(),
                 nicknames: DisplayNames::default(),
+                page_size: PAGE_SIZE,
             };
             scan.run(tx)
         })
@@ -148,6 +149,8 @@ struct Scan<'a> {
     /// The names of the posts that were found.
     names: HashSet<String>,
     nicknames: DisplayNames,
+    /// The number of entries, or of candidates, that are read at once.
+    page_size: u32,
 }
 
 /// The members of a JSON object.
@@ -200,7 +203,7 @@ impl Scan<'_> {
         (place, library): &(i64, String),
     ) -> Result<Option<EntryPage>, ReplicaError> {
         if let Some(lookup) = &self.lookup {
-            let places = lookup.places(tx, *place, PAGE)?;
+            let places = lookup.places(tx, *place, self.page_size)?;
             let Some(last) = places.last() else {
                 return Ok(None);
             };
@@ -210,8 +213,8 @@ impl Scan<'_> {
             return Ok(Some(EntryPage { rows, end }));
         }
         let rows = match one {
-            Some(one) => entry_row::below_in(tx, one, *place, PAGE)?,
-            None => entry_row::below(tx, *place, library, PAGE)?,
+            Some(one) => entry_row::below_in(tx, one, *place, self.page_size)?,
+            None => entry_row::below(tx, *place, library, self.page_size)?,
         };
         let end = rows.last().map(|last| (last.place, last.library.clone()));
         Ok(end.map(|end| EntryPage { rows, end }))
@@ -419,8 +422,8 @@ pub(crate) fn visibility(post: &RawObject<'_>) -> Option<Visibility> {
     post.text("visibility")?.parse().ok()
 }
 
-/// The number of entries that are read at once.
-const PAGE: u32 = 200;
+/// The usual number of entries that are read at once.
+const PAGE_SIZE: u32 = 200;
 
 #[cfg(test)]
 mod tests;

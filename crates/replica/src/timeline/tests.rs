@@ -193,6 +193,7 @@ fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
 fn found(
     tx: &mut Tx<'_>,
     query: &TimelineQuery,
+    page_size: u32,
     uses_index: bool,
 ) -> Result<Vec<(String, String)>, ReplicaError> {
     let filter = Filter::parse(query.matching.as_deref().unwrap(), ORIGIN)?;
@@ -208,6 +209,7 @@ fn found(
         subscriptions: subscription_row::list(tx)?,
         names: HashSet::new(),
         nicknames: DisplayNames::default(),
+        page_size,
     };
     let posts = scan.run(tx)?.into_iter();
     Ok(posts.map(|post| (post.place, post.source)).collect())
@@ -234,6 +236,7 @@ proptest! {
         changes in vec(changes(), 1..120),
         queries in vec(queries(), 12),
         limit in 1..60_usize,
+        page_size in 1..12_u32,
         below in proptest::option::of(1..90_i64),
         source in proptest::option::of(select(vec!["one", "two"])),
     ) {
@@ -261,7 +264,10 @@ proptest! {
                     limit,
                     matching: Some(text.clone()),
                 };
-                let (with, without) = (found(tx, &query, true)?, found(tx, &query, false)?);
+                let (with, without) = (
+                    found(tx, &query, page_size, true)?,
+                    found(tx, &query, 200, false)?,
+                );
                 if with != without {
                     differences.push(format!("{text}: {with:?} instead of {without:?}"));
                 }
