@@ -1,44 +1,90 @@
 use std::collections::{HashMap, hash_map::Entry};
 
-use driftline_db::Tx;
+use driftline_db::{ToValue, Tx};
 use driftline_mastodon::RawObject;
 
-use crate::ReplicaError;
+use crate::{ReplicaError, object_row::number};
 
-/// The profiles of authors that came in an answer: of each author the last.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct NewProfiles(HashMap<String, String>);
+/// The newest profiles of authors in an answer, whose objects are in the order of their changes.
+#[derive(Clone, Debug)]
+pub(crate) struct NewProfiles {
+    /// False in a full sync, in which the last change comes first.
+    is_ascending: bool,
+    own: HashMap<String, String>,
+    /// The profiles of boosted authors. A boost may have an old one.
+    boosted: HashMap<String, String>,
+}
 
 impl NewProfiles {
-    /// Adds the profiles in an entry's value, JSON: those of the post's author, of the boosted post's author, and one that came
-    /// without the post.
-    pub(crate) fn add(&mut self, value: &str) {
-        let value = RawObject::parse(value).unwrap_or_default();
-        let status = value.object("status");
-        for object in [status.object("reblog"), status, value] {
-            let Some(account) = object.get("account") else {
-                continue;
-            };
-            let parsed = RawObject::from_value(account).unwrap_or_default();
-            if let Some(acct) = acct(&parsed) {
-                self.0.insert(acct, account.get().to_owned());
-            }
+    /// No profiles yet.
+    pub(crate) fn new(is_ascending: bool) -> Self {
+        Self {
+            is_ascending,
+            own: HashMap::new(),
+            boosted: HashMap::new(),
         }
     }
 
-    /// Stores the profiles, which a library showed.
-    pub(crate) fn store(self, tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaError> {
-        for (acct, account) in self.0 {
+    /// Adds the profiles in the value of the next object, JSON: those of the post's author, of the boosted post's author, and one
+    /// that came without the post.
+    pub(crate) fn add(&mut self, value: &str) {
+        let value = RawObject::parse(value).unwrap_or_default();
+        let status = value.object("status");
+        add(
+            &mut self.boosted,
+            &status.object("reblog"),
+            self.is_ascending,
+        );
+        add(&mut self.own, &status, self.is_ascending);
+        add(&mut self.own, &value, self.is_ascending);
+    }
+
+    /// Stores the profiles, which a library showed in the full sync with this number or after it.
+    pub(crate) fn store(
+        self,
+        tx: &mut Tx<'_>,
+        library: &str,
+        full_sync: u64,
+    ) -> Result<(), ReplicaError> {
+        let full_sync = number(full_sync)?;
+        let own = self.own.into_iter().map(|of| (of, full_sync));
+        let boosted = self.boosted.into_iter().map(|of| (of, 0));
+        for ((acct, account), seen_in) in own.chain(boosted) {
             let name = display_name(&account);
+            let parameters: [&dyn ToValue; 6] = [
+                &acct,
+                &library,
+                &name,
+                &account,
+                &seen_in,
+                &self.is_ascending,
+            ];
             tx.execute(
-                "insert into author (acct, library, display_name, account) values ($1, $2, $3, $4)
+                "insert into author (acct, library, display_name, account, seen_in)
+                 values ($1, $2, $3, $4, $5)
                  on conflict (acct, library) do update set display_name = excluded.display_name,
-                     account = excluded.account
-                 where account <> excluded.account",
-                &[&acct, &library, &name, &account],
+                     account = excluded.account, seen_in = excluded.seen_in
+                 where seen_in < excluded.seen_in or (seen_in = excluded.seen_in and $6)",
+                &parameters,
             )?;
         }
         Ok(())
+    }
+}
+
+/// Adds the profile of an object's member `account`.
+fn add(profiles: &mut HashMap<String, String>, object: &RawObject<'_>, is_ascending: bool) {
+    let Some(account) = object.get("account") else {
+        return;
+    };
+    let Some(acct) = acct(&RawObject::from_value(account).unwrap_or_default()) else {
+        return;
+    };
+    match profiles.entry(acct) {
+        Entry::Occupied(_) if !is_ascending => {}
+        entry => {
+            entry.insert_entry(account.get().to_owned());
+        }
     }
 }
 
@@ -48,7 +94,7 @@ pub(crate) struct DisplayNames(HashMap<String, Vec<String>>);
 
 impl DisplayNames {
     /// The display names of a post's author, in all libraries. There are none if the post does not name its author.
-    pub(crate) fn of(
+    pub(crate) fn get(
         &mut self,
         tx: &mut Tx<'_>,
         post: &RawObject<'_>,
@@ -79,7 +125,7 @@ pub(crate) fn display_names(tx: &mut Tx<'_>) -> Result<Vec<(String, String)>, Re
     )?)
 }
 
-/// The profile that a library showed last of the account with this entity, JSON.
+/// The newest profile from a library of the account with this entity, JSON.
 pub(crate) fn newest(
     tx: &mut Tx<'_>,
     library: &str,

@@ -94,7 +94,8 @@ create index entry_place on entry (library, place);
 
 create index entry_newest on entry (place, library);
 
--- The profiles of authors, as each library showed them last.
+-- The newest profiles of authors that came from each library. A post has the profile of the time at which its source last
+-- changed it.
 create table author (
     -- The name as the server shows it, in lower case: accounts of the server are without a host.
     acct text not null {collate_c},
@@ -102,6 +103,8 @@ create table author (
     display_name text not null,
     -- Mastodon's entity, as JSON.
     account text not null,
+    -- The number of the full sync in which it came, or after which; 0 if only boosts have shown it, which may be old.
+    seen_in {i64} not null,
     primary key (acct, library)
 ) {strict};
 

@@ -46,13 +46,14 @@ impl SourceIntakeJob {
             counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
         }
         let full_sync = intake.progress.full_sync;
-        let mut profiles = NewProfiles::default();
+        let is_full = intake.sweeps || !intake.progress.is_complete;
+        let mut profiles = NewProfiles::new(!is_full);
         for object in &intake.objects {
             profiles.add(&object.value.to_string());
             entry_row::put(tx, library, object, full_sync)?;
             counts.pulled += 1;
         }
-        profiles.store(tx, library)?;
+        profiles.store(tx, library, full_sync)?;
         if intake.sweeps {
             counts.removed += entry_row::sweep(tx, library, full_sync)?;
         }

@@ -231,7 +231,7 @@ impl Scan<'_> {
         let mut nicknames = Vec::new();
         if filter.needed.entries {
             let post = RawObject::parse(status).unwrap_or_default();
-            nicknames.extend_from_slice(self.nicknames.of(tx, &post)?);
+            nicknames.extend_from_slice(self.nicknames.get(tx, &post)?);
             nicknames.extend(other);
         }
         Ok(filter.matches(status, self.origin, &nicknames))
@@ -325,7 +325,7 @@ impl Scan<'_> {
     }
 }
 
-/// A post with the profiles that a library showed last of its author, and of the author of the post that it boosts. `None` if it
+/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. `None` if it
 /// has these already.
 fn with_newest_profiles(
     tx: &mut Tx<'_>,

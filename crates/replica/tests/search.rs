@@ -35,16 +35,21 @@ async fn found(device: &Device, query: &str) -> Vec<String> {
 async fn authors_are_shown_and_found_by_their_newest_profiles() {
     let server = Server::start();
     let other = vec![post("q1", 1)];
-    let sources = [(HOME, "home", posts([8, 9])), (NEWS, "news", other)];
+    // Older posts, which come later, have an older profile.
+    let mut home = posts([9, 8]);
+    home[1]["value"]["status"]["account"]["display_name"] = json!("Jiro");
+    let sources = [(HOME, "home", home), (NEWS, "news", other)];
     let device = synced(&server, &sources).await;
     assert_eq!(found(&device, "hanako").await, ["p9", "p8", "q1"]);
+    assert!(found(&device, "jiro").await.is_empty());
     let mut boost = post("p10", 10);
-    let boosted = post("p11", 11)["value"]["status"].clone();
+    let mut boosted = post("p11", 11)["value"]["status"].clone();
+    boosted["account"]["display_name"] = json!("Jiro");
     boost["value"]["status"]["account"]["acct"] = json!("eve@a.example");
     boost["value"]["status"]["reblog"] = boosted;
     let mut renamed = post("p12", 12);
     renamed["value"]["status"]["account"]["display_name"] = json!("Taro");
-    let changes = part(HOME, "changes", "s10", false, &[boost, renamed]);
+    let changes = part(HOME, "changes", "s10", false, &[renamed, boost]);
     server.then_news(json!([changes]));
     let report = device.sync(&server).await.unwrap();
     assert_eq!((report.work.pulled, report.indexed), (2, 2));

@@ -174,9 +174,9 @@ fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
             looks,
         } => {
             let object = object(key, is_moved, looks);
-            let mut profiles = NewProfiles::default();
+            let mut profiles = NewProfiles::new(true);
             profiles.add(&object.value.to_string());
-            profiles.store(tx, LIBRARIES[library])?;
+            profiles.store(tx, LIBRARIES[library], 1)?;
             entry_row::put(tx, LIBRARIES[library], &object, key % 2)
         }
         Change::Remove { library, key } => {

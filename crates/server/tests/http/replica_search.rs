@@ -284,7 +284,7 @@ async fn a_replica_finds_what_its_server_finds() {
     }
     news.poll_posts(posts((1..=30).map(post))).await;
     more.poll_posts(posts((101..=130).map(post))).await;
-    let boosts = || [(31, 13), (32, 30), (33, 5)].map(|(n, of)| boost(n, of));
+    let boosts = || [(31, 8), (33, 30), (35, 5)].map(|(n, of)| boost(n, of));
     news.poll_posts(posts(boosts().into_iter().chain([post(30)])))
         .await;
     let folder = tempfile::tempdir().unwrap();
@@ -299,11 +299,15 @@ async fn a_replica_finds_what_its_server_finds() {
     edited["content"] = json!("<p>another cat</p>");
     edited["edited_at"] = json!("2026-02-02T00:00:00.000Z");
     edited["tags"] = json!([]);
-    let mut renamed = post(34);
+    let mut renamed = post(36);
     renamed["account"] = account(0, Some("Dog person"));
     let others = boosts().into_iter().chain([post(30)]);
-    news.poll_posts(posts([edited, renamed].into_iter().chain(others)))
-        .await;
+    news.poll_posts(posts(
+        [edited, renamed, post(200)].into_iter().chain(others),
+    ))
+    .await;
+    // Both sources have it.
+    more.poll_posts(posts([130, 200].map(post))).await;
     news.delete(25).await;
     let marked = found_on_server(&ann, "from:eve@far.example").await;
     let page = ann
@@ -321,5 +325,13 @@ async fn a_replica_finds_what_its_server_finds() {
     let all = device.found("{}").await;
     assert!(!all.contains(&"https://sim.example/posts/25".to_owned()));
     device.replica.close().await;
+
+    // Another replica fetches everything at once, the newest first.
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().join("replica");
+    let other = Device::new(&world, &ann, &folder, &["news", "more"]).await;
+    other.sync().await;
+    compare(&ann, &other, 3).await;
+    other.replica.close().await;
     world.close().await;
 }
