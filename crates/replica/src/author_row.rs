@@ -102,7 +102,7 @@ impl DisplayNames {
         let Some(acct) = acct(&post.object("account")) else {
             return Ok(&[]);
         };
-        Ok(match self.0.entry(acct) {
+        let names: &[String] = match self.0.entry(acct) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
                 let names = tx.query(
@@ -112,7 +112,8 @@ impl DisplayNames {
                 )?;
                 unknown.insert(names)
             }
-        })
+        };
+        Ok(names)
     }
 }
 
