@@ -7,7 +7,7 @@ use driftline_db::{Column, DbError, Row, Tx};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{ReplicaError, object_row::number};
+use crate::{ReplicaError, author_row, index_row, object_row::number};
 
 /// An entry of a subscription with a place.
 #[derive(Clone, Debug)]
@@ -43,14 +43,21 @@ pub(crate) fn put_all(
         }
     }
     put_whole(tx, library, &whole, full_sync)?;
+    let mut unindexed: Vec<i64> = whole.iter().map(|(_, value)| place(value)).collect();
     let mut merged = Vec::new();
     for (key, value) in &partial {
         if let Some(whole) = merge(tx, library, key, value)? {
-            merged.push((*key, whole.to_string()));
+            let whole = whole.to_string();
+            // The index has the name of the author, and no counts.
+            if value.get("account").is_some() {
+                unindexed.push(place(&whole));
+            }
+            merged.push((*key, whole));
         }
     }
     let values: Vec<(&str, &str)> = merged.iter().map(|(key, value)| (*key, &**value)).collect();
     put_whole(tx, library, &values, full_sync)?;
+    index_row::add_unindexed(tx, unindexed)?;
     Ok(merged.len() == partial.len())
 }
 
@@ -151,8 +158,9 @@ pub(crate) fn sweep(tx: &mut Tx<'_>, library: &str, full_sync: u64) -> Result<us
     Ok(size(removed))
 }
 
-/// Removes all entries of a library. Returns their number.
+/// Removes all entries of a library with their authors. Returns the number of entries.
 pub(crate) fn remove_all(tx: &mut Tx<'_>, library: &str) -> Result<usize, ReplicaError> {
+    author_row::remove_all(tx, library)?;
     let removed = tx.execute("delete from entry where library = $1", &[&library])?;
     Ok(size(removed))
 }
@@ -193,6 +201,15 @@ pub(crate) fn below_in(
          order by place desc limit $3"
     );
     Ok(tx.query(&sql, &[&library, &place, &limit], entry)?)
+}
+
+/// The entries of all libraries at these places, by descending places.
+pub(crate) fn at(tx: &mut Tx<'_>, places: &[i64]) -> Result<Vec<EntryRow>, ReplicaError> {
+    let sql = format!(
+        "select {COLUMNS} from entry where place {{in $1}} order by place desc, library desc"
+    );
+    let places = Column::i64(places.iter().copied());
+    Ok(tx.query(&sql, &[&places], entry)?)
 }
 
 /// Entries of a library after a key, by their keys.

@@ -11,6 +11,7 @@
 //! - No edit is lost silently: what is not merged is listed as a conflict.
 //! - The token is in no error and in no log.
 
+mod author_row;
 mod backoff;
 mod chunk_size;
 mod client;
@@ -18,7 +19,10 @@ mod conflict_row;
 mod entry_row;
 mod error;
 mod folder;
+mod index_row;
+mod indexing;
 mod intake;
+mod lookup;
 mod news_stream;
 mod object_row;
 mod push_job;

@@ -14,7 +14,7 @@ use crate::{
     client::{Client, Retries},
     conflict_row,
     folder::{Folder, FolderLock},
-    object_row, replica_row,
+    index_row, object_row, replica_row,
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
     token::Token,
@@ -66,6 +66,8 @@ pub struct ReplicaStatus {
     pub synced_at_ms: Option<i64>,
     /// The sources to which the replica subscribes, by their names.
     pub subscriptions: Vec<Subscription>,
+    /// The number of places in timelines that the search index has still to read.
+    pub unindexed: u64,
 }
 
 /// The outcome of an edit.
@@ -351,6 +353,10 @@ fn bind(
         return Ok(InitOutcome::Made);
     };
     check_binding(url, &row.binding, found)?;
+    if row.url != url.as_str() {
+        // The documents of the server's own accounts have its host.
+        index_row::add_all_unindexed(tx)?;
+    }
     replica_row::set_server(tx, url.as_str(), found)?;
     Ok(InitOutcome::TokenRenewed)
 }
@@ -395,6 +401,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
         cursor: row.progress.cursor,
         synced_at_ms: row.synced_at_ms,
         subscriptions: subscription_row::counted(tx)?,
+        unindexed: index_row::count_unindexed(tx)?,
     })
 }
 
@@ -472,7 +479,7 @@ fn delete_members(tx: &mut Tx<'_>, list: &ObjectKey) -> Result<(), ReplicaError>
 }
 
 /// The schema, in one step. Until the first release it is edited in place.
-const MIGRATIONS: &[Migration] = &[Migration {
+pub(crate) const MIGRATIONS: &[Migration] = &[Migration {
     version: 1,
     name: "replica",
     compat_version: 1,

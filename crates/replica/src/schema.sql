@@ -95,3 +95,56 @@ create table entry (
 create index entry_place on entry (library, place);
 
 create index entry_newest on entry (place, library);
+
+-- The newest profiles of authors that came from each library. A post has the profile of the time at which its source last
+-- changed it.
+create table author (
+    -- The name as the server shows it, in lower case: accounts of the server are without a host.
+    acct text not null {collate_c},
+    library text not null {collate_c},
+    display_name text not null,
+    -- Mastodon's entity, as JSON.
+    account text not null,
+    -- The number of the full sync in which it came, or after which; 0 if only boosts have shown it, which may be old.
+    seen_in {i64} not null,
+    primary key (acct, library)
+) {strict};
+
+-- The places of entries that the search index has still to read. Searches read them one after the other.
+create table unindexed_place (
+    place {i64} primary key not null
+) {strict};
+
+-- The places that the search index knows, each with the terms of its entries in all libraries. A change of the terms
+-- (`driftline_mastodon::TEXT_EXTRACTION`) needs a migration that adds all places to `unindexed_place`.
+create table indexed_place (
+    place {i64} primary key not null,
+    -- These two are the place and 0: a place has one document.
+    post_id {i64} not null,
+    instance_id {i64} not null,
+    author_row {i64}
+) {strict};
+
+create index indexed_place_post on indexed_place (post_id, instance_id);
+
+create virtual table place_terms
+    using fts5(terms, content='', contentless_delete=1, detail=none, tokenize='ascii');
+
+-- A place without entries leaves the index in the transaction of its last entry.
+create trigger entry_removed after delete on entry
+when not exists (select 1 from entry where place = old.place)
+begin
+    delete from place_terms
+        where rowid in (select place from indexed_place where place = old.place);
+    delete from indexed_place where place = old.place;
+    delete from unindexed_place where place = old.place;
+end;
+
+create trigger entry_moved after update of place on entry
+when old.place <> new.place and not exists (select 1 from entry where place = old.place)
+begin
+    delete from place_terms
+        where rowid in (select place from indexed_place where place = old.place);
+    delete from indexed_place where place = old.place;
+    delete from unindexed_place where place = old.place;
+end;

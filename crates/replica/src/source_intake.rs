@@ -2,7 +2,8 @@ use driftline_core::sync::{SourceIntake, is_mass_deletion};
 use driftline_db::Tx;
 
 use crate::{
-    ReplicaError, entry_row, intake::IntakeCounts, replica_row::PullCounts, subscription_row,
+    ReplicaError, author_row::NewProfiles, entry_row, intake::IntakeCounts,
+    replica_row::PullCounts, subscription_row,
 };
 
 /// The storing of a source's part of an answer.
@@ -50,6 +51,12 @@ impl SourceIntakeJob {
             counts.removed += entry_row::remove(tx, library, &tombstone.key)?;
         }
         let full_sync = intake.progress.full_sync;
+        let is_full = intake.sweeps || !intake.progress.is_complete;
+        let mut profiles = NewProfiles::new(!is_full);
+        for object in &intake.objects {
+            profiles.add(object.value.get());
+        }
+        profiles.store(tx, library, full_sync)?;
         let is_damaged = !entry_row::put_all(tx, library, &intake.objects, full_sync)?;
         counts.pulled += intake.objects.len();
         // A first full sync finds nothing here that it has not brought.

@@ -58,6 +58,8 @@ pub struct SyncReport {
     pub dirty: usize,
     /// The number of conflicts that were not resolved yet.
     pub open_conflicts: usize,
+    /// The number of places in timelines that the search index has read.
+    pub indexed: usize,
 }
 
 impl SyncReport {
@@ -181,7 +183,7 @@ impl Replica {
             return Err(error);
         }
         let work = run.work;
-        self.write(move |tx| {
+        let report = self.write(move |tx| {
             replica_row::set_synced(tx, now_ms)?;
             if direction != Direction::Push {
                 subscription_row::end_pulls(tx)?;
@@ -191,9 +193,14 @@ impl Replica {
                 new_conflicts: conflict_row::count(tx)?.saturating_sub(before),
                 dirty: object_row::count_dirty(tx)?,
                 open_conflicts: conflict_row::count_open(tx)?,
+                indexed: 0,
             })
-        })
-        .await
+        });
+        let mut report = report.await?;
+        if direction != Direction::Push {
+            report.indexed = self.index_entries().await?;
+        }
+        Ok(report)
     }
 
     fn stopped(&self, stop: SyncStop) -> ReplicaError {

@@ -1,8 +1,11 @@
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use driftline_core::{
     post::Visibility,
-    predicate::{Matcher, NeededFacts, PostFacts},
+    predicate::{Matcher, NeededFacts, PostFacts, Predicate},
     sync::{ObjectKey, ObjectKind},
 };
 use driftline_db::Tx;
@@ -12,7 +15,9 @@ use serde_json::{Value, value::RawValue};
 
 use crate::{
     Replica, ReplicaError,
+    author_row::{self, DisplayNames},
     entry_row::{self, EntryRow},
+    lookup::Lookup,
     object_row,
     subscription::in_words,
     subscription_row::{self, SubscriptionRow},
@@ -62,8 +67,8 @@ pub struct ReplicaPost {
 
 impl Replica {
     /// The posts of one subscription or of all, by descending places. Each post comes once, at its highest place among them.
-    /// With a predicate, the entries are read one after the other until enough posts match. If all subscriptions were read from
-    /// their newest posts, the posts of bookmarks that are in none of them follow.
+    /// With a predicate, the search index finds candidates, and entries that it has still to read are read one after the other.
+    /// If all subscriptions were read from their newest posts, the posts of bookmarks that are in none of them follow.
     ///
     /// # Errors
     /// [`ReplicaError::NotSubscribed`] if there is no subscription of the source; [`ReplicaError::Query`] if the predicate is
@@ -74,12 +79,18 @@ impl Replica {
         let filter = filter.map(|text| Filter::parse(text, &origin));
         let filter = filter.transpose()?;
         self.read(move |tx| {
+            let lookup = filter
+                .as_ref()
+                .map(|filter| Lookup::new(tx, &filter.predicate, &origin));
             let scan = Scan {
                 query: &query,
                 filter: filter.as_ref(),
+                lookup: lookup.transpose()?.flatten(),
                 origin: &origin,
                 subscriptions: subscription_row::list(tx)?,
                 names: HashSet::new(),
+                nicknames: DisplayNames::default(),
+                page_size: PAGE_SIZE,
             };
             scan.run(tx)
         })
@@ -89,6 +100,7 @@ impl Replica {
 
 /// A compiled predicate.
 struct Filter {
+    predicate: Predicate,
     matcher: Matcher,
     needed: NeededFacts,
 }
@@ -99,20 +111,20 @@ impl Filter {
         Ok(Self {
             matcher: Matcher::new(&predicate),
             needed: predicate.needed_facts(),
+            predicate,
         })
     }
 
-    /// True if a post matches, as the server at `origin` showed it.
-    fn matches(&self, status: &str, origin: &str) -> bool {
+    /// True if a post matches, as the server at `origin` showed it. A word may be in each of the author's nicknames.
+    fn matches(&self, status: &str, origin: &str, nicknames: &[String]) -> bool {
         let stated = StatedFacts::read_needed(status, origin, self.needed);
         let post = RawObject::parse(status).unwrap_or_default();
         let account = post.object("account");
-        let nickname = account.some_text("display_name");
-        let entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
+        let entries = stated.entries.iter().chain(nicknames);
+        let entries: Vec<&str> = entries.map(String::as_str).collect();
         let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();
         self.matcher.matches(&PostFacts {
             author_id: account.id("id").and_then(|id| id.parse().ok()),
-            nickname: nickname.as_deref(),
             entries: &entries,
             attachments: &stated.attachments,
             traits: &stated.traits,
@@ -130,17 +142,31 @@ impl Filter {
 struct Scan<'a> {
     query: &'a TimelineQuery,
     filter: Option<&'a Filter>,
+    /// The look-up in the index; without one all entries are read.
+    lookup: Option<Lookup>,
     origin: &'a str,
     subscriptions: Vec<SubscriptionRow>,
     /// The names of the posts that were found.
     names: HashSet<String>,
+    nicknames: DisplayNames,
+    /// The number of entries, or of candidates, that are read at once.
+    page_size: u32,
+}
+
+/// The members of a JSON object.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// Entries that follow one another, and the place and library of the last candidate.
+struct EntryPage {
+    rows: Vec<EntryRow>,
+    end: (i64, String),
 }
 
 /// The part of an entry's value that is read.
 #[derive(Deserialize)]
-struct EntryValue<'a> {
+pub(crate) struct EntryValue<'a> {
     #[serde(borrow)]
-    status: &'a RawValue,
+    pub(crate) status: &'a RawValue,
 }
 
 impl Scan<'_> {
@@ -150,15 +176,11 @@ impl Scan<'_> {
         // No library's name is below the empty one, so the place itself is left out.
         let mut end = (self.query.below.unwrap_or(i64::MAX), String::new());
         while posts.len() < self.query.limit {
-            let rows = match &one {
-                Some(library) => entry_row::below_in(tx, library, end.0, PAGE)?,
-                None => entry_row::below(tx, end.0, &end.1, PAGE)?,
-            };
-            let Some(last) = rows.last() else {
+            let Some(page) = self.page(tx, one.as_deref(), &end)? else {
                 break;
             };
-            end = (last.place, last.library.clone());
-            for row in &rows {
+            end = page.end;
+            for row in &page.rows {
                 if posts.len() < self.query.limit {
                     posts.extend(self.post(tx, row)?);
                 }
@@ -173,7 +195,50 @@ impl Scan<'_> {
         Ok(posts)
     }
 
-    /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs.
+    /// The next entries that may match, of one library or of all; `None` at the end.
+    fn page(
+        &self,
+        tx: &mut Tx<'_>,
+        one: Option<&str>,
+        (place, library): &(i64, String),
+    ) -> Result<Option<EntryPage>, ReplicaError> {
+        if let Some(lookup) = &self.lookup {
+            let places = lookup.places(tx, *place, self.page_size)?;
+            let Some(last) = places.last() else {
+                return Ok(None);
+            };
+            let end = (*last, String::new());
+            let mut rows = entry_row::at(tx, &places)?;
+            rows.retain(|row| one.is_none_or(|one| row.library == one));
+            return Ok(Some(EntryPage { rows, end }));
+        }
+        let rows = match one {
+            Some(one) => entry_row::below_in(tx, one, *place, self.page_size)?,
+            None => entry_row::below(tx, *place, library, self.page_size)?,
+        };
+        let end = rows.last().map(|last| (last.place, last.library.clone()));
+        Ok(end.map(|end| EntryPage { rows, end }))
+    }
+
+    /// True if a post matches. Its author's nicknames are those of the subscriptions, and `other`.
+    fn is_match(
+        &mut self,
+        tx: &mut Tx<'_>,
+        filter: &Filter,
+        status: &str,
+        other: Option<String>,
+    ) -> Result<bool, ReplicaError> {
+        let mut nicknames = Vec::new();
+        if filter.needed.entries {
+            let post = RawObject::parse(status).unwrap_or_default();
+            nicknames.extend_from_slice(self.nicknames.get(tx, &post)?);
+            nicknames.extend(other);
+        }
+        Ok(filter.matches(status, self.origin, &nicknames))
+    }
+
+    /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs. They are in no
+    /// index: an account has few of them next to its sources' posts, and their order is not that of places.
     fn add_bookmarked(
         &mut self,
         tx: &mut Tx<'_>,
@@ -190,10 +255,12 @@ impl Scan<'_> {
             let Some((place, status)) = object_row::copy(tx, &key)? else {
                 continue;
             };
-            if !filter.matches(status.get(), self.origin) {
+            let post = RawObject::parse(status.get()).unwrap_or_default();
+            let nickname = post.object("account").some_text("display_name");
+            let nickname = nickname.map(Cow::into_owned);
+            if !self.is_match(tx, filter, status.get(), nickname)? {
                 continue;
             }
-            let post = RawObject::parse(status.get()).unwrap_or_default();
             let uri = post.some_text("uri").map(Cow::into_owned);
             if uri.is_none_or(|uri| self.names.insert(uri)) {
                 posts.push(shown(tx, &status, (place, String::new()), self.origin)?);
@@ -227,8 +294,9 @@ impl Scan<'_> {
             return Ok(None);
         };
         let json = status.get();
-        let is_other = |filter: &Filter| !filter.matches(json, self.origin);
-        if self.filter.is_some_and(is_other) {
+        if let Some(filter) = self.filter
+            && !self.is_match(tx, filter, json, None)?
+        {
             return Ok(None);
         }
         let post = RawObject::parse(json).unwrap_or_default();
@@ -241,6 +309,8 @@ impl Scan<'_> {
         let mut subscriptions = self.subscriptions.iter();
         let source = subscriptions.find(|of| of.progress.library == row.library);
         let source = source.map(|of| of.source.clone()).unwrap_or_default();
+        let newest = with_newest_profiles(tx, &row.library, json)?;
+        let status = newest.as_deref().unwrap_or(status);
         shown(tx, status, (row.place.to_string(), source), self.origin).map(Some)
     }
 
@@ -253,6 +323,51 @@ impl Scan<'_> {
             _ => Ok(false),
         }
     }
+}
+
+/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. `None` if it
+/// has these already.
+fn with_newest_profiles(
+    tx: &mut Tx<'_>,
+    library: &str,
+    status: &str,
+) -> Result<Option<Box<RawValue>>, ReplicaError> {
+    let Ok(mut post) = serde_json::from_str::<Members>(status) else {
+        return Ok(None);
+    };
+    let mut is_changed = set_newest_profile(tx, library, &mut post)?;
+    let boosted = post
+        .get("reblog")
+        .map(|boosted| serde_json::from_str::<Members>(boosted.get()));
+    if let Some(Ok(mut boosted)) = boosted
+        && set_newest_profile(tx, library, &mut boosted)?
+    {
+        post.insert("reblog".to_owned(), raw(&boosted)?);
+        is_changed = true;
+    }
+    is_changed.then(|| raw(&post)).transpose()
+}
+
+/// Replaces the profile of a post's author. Returns true if the post had another one.
+fn set_newest_profile(
+    tx: &mut Tx<'_>,
+    library: &str,
+    post: &mut Members,
+) -> Result<bool, ReplicaError> {
+    let Some(account) = post.get_mut("account") else {
+        return Ok(false);
+    };
+    match author_row::newest(tx, library, account.get())? {
+        Some(newest) if newest != account.get() => {
+            *account = RawValue::from_string(newest).map_err(ReplicaError::damaged)?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn raw(object: &Members) -> Result<Box<RawValue>, ReplicaError> {
+    serde_json::value::to_raw_value(object).map_err(ReplicaError::damaged)
 }
 
 /// A post as it is returned, with its place and the name of its source.
@@ -302,9 +417,13 @@ fn mark(
     }
 }
 
-fn visibility(post: &RawObject<'_>) -> Option<Visibility> {
+/// The visibility of a post, if this version knows it.
+pub(crate) fn visibility(post: &RawObject<'_>) -> Option<Visibility> {
     post.text("visibility")?.parse().ok()
 }
 
-/// The number of entries that are read at once.
-const PAGE: u32 = 200;
+/// The usual number of entries that are read at once.
+const PAGE_SIZE: u32 = 200;
+
+#[cfg(test)]
+mod tests;

@@ -27,6 +27,7 @@ mod people;
 mod reading;
 mod references;
 mod removals;
+mod replica_search;
 mod requests;
 mod resolve;
 mod resolve_accounts;

@@ -12,7 +12,7 @@ use crate::error::CliError;
 /// none of these sources follow.
 ///
 /// The predicates are those of `driftline find`, without counts, is:followed, is:bot, has:link, has:embed, via:, source:,
-/// mentions: and id:; see docs/predicates.md. All posts are read, one after the other.
+/// mentions: and id:; see docs/predicates.md.
 #[derive(Debug, Args)]
 pub struct Find {
     /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.

@@ -109,7 +109,7 @@ pub fn random() -> u128 {
     (half() << 64) | half()
 }
 
-/// A round in words: a line, and one about conflicts.
+/// A round in words: a line, and others about the index, unsent changes and conflicts.
 pub fn lines(of: &SyncReport) -> Vec<String> {
     let objects = |number: usize| count(u64::try_from(number).unwrap_or(u64::MAX), "object");
     let mut lines = vec![format!(
@@ -118,6 +118,10 @@ pub fn lines(of: &SyncReport) -> Vec<String> {
         objects(of.work.removed),
         objects(of.work.pushed)
     )];
+    if of.indexed > 0 {
+        let indexed = u64::try_from(of.indexed).unwrap_or(u64::MAX);
+        lines.push(format!("{} indexed for searches", count(indexed, "post")));
+    }
     if of.dirty > 0 {
         lines.push(format!("{} of this device not sent yet", objects(of.dirty)));
     }

@@ -45,6 +45,12 @@ fn lines(of: &ReplicaStatus) -> Vec<String> {
             .map(|kind| format!("{:13} {}", kind.kind, kind.objects)),
     );
     lines.extend(of.subscriptions.iter().flat_map(subscribe::lines));
+    if of.unindexed > 0 {
+        let unindexed = count(of.unindexed, "post");
+        lines.push(format!(
+            "{unindexed} not indexed yet; searches read them too"
+        ));
+    }
     lines.push(match of.dirty {
         0 => "no change waits to be sent".to_owned(),
         dirty => format!("{} not sent yet", count(dirty, "change")),

@@ -1,0 +1,132 @@
+//! The search index and the authors of a replica, with a server that answers from a script.
+#![allow(clippy::unwrap_used)]
+
+mod support;
+
+use driftline_replica::{InitOutcome, ReplicaPost, TimelineQuery};
+use serde_json::json;
+use support::{
+    Answer, Device, Server,
+    notes::status,
+    sources::{HOME, NEWS, own, part, post, posts, subscribe, synced, then_libraries, uri},
+};
+
+async fn timeline(device: &Device, matching: Option<&str>) -> Vec<ReplicaPost> {
+    let replica = device.open().await;
+    let query = TimelineQuery {
+        limit: 1_000,
+        matching: matching.map(str::to_owned),
+        ..TimelineQuery::default()
+    };
+    let posts = replica.timeline(query).await;
+    replica.close().await;
+    posts.unwrap()
+}
+
+/// The names of the posts that a query finds.
+async fn found(device: &Device, query: &str) -> Vec<String> {
+    let posts = timeline(device, Some(query)).await.into_iter();
+    posts
+        .map(|post| post.uri.unwrap().replace(&uri(""), ""))
+        .collect()
+}
+
+#[tokio::test]
+async fn authors_are_shown_and_found_by_their_newest_profiles() {
+    let server = Server::start();
+    let other = vec![post("q1", 1)];
+    // Older posts, which come later, have an older profile.
+    let mut home = posts([9, 8]);
+    home[1]["value"]["status"]["account"]["display_name"] = json!("Jiro");
+    let sources = [(HOME, "home", home), (NEWS, "news", other)];
+    let device = synced(&server, &sources).await;
+    assert_eq!(found(&device, "hanako").await, ["p9", "p8", "q1"]);
+    assert!(found(&device, "jiro").await.is_empty());
+    let mut boost = post("p10", 10);
+    let mut boosted = post("p11", 11)["value"]["status"].clone();
+    boosted["account"]["display_name"] = json!("Jiro");
+    boost["value"]["status"]["account"]["acct"] = json!("eve@a.example");
+    boost["value"]["status"]["reblog"] = boosted;
+    let mut renamed = post("p12", 12);
+    renamed["value"]["status"]["account"]["display_name"] = json!("Taro");
+    let changes = part(HOME, "changes", "s10", false, &[renamed, boost]);
+    server.then_news(json!([changes]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.work.pulled, report.indexed), (2, 2));
+
+    // The other source has not shown the new name, so the author has two.
+    for name in ["taro", "hanako"] {
+        assert_eq!(found(&device, name).await, ["p12", "p9", "p8", "q1"]);
+    }
+    let names = async || {
+        let posts = timeline(&device, None).await.into_iter();
+        let names = posts.map(|post| {
+            let status: serde_json::Value = serde_json::from_str(post.status.get()).unwrap();
+            let shown = match status["reblog"].is_object() {
+                true => &status["reblog"],
+                false => &status,
+            };
+            shown["account"]["display_name"]
+                .as_str()
+                .unwrap()
+                .to_owned()
+        });
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names().await, ["Taro", "Taro", "Taro", "Taro", "Hanako"]);
+
+    let replica = device.open().await;
+    replica.unsubscribe("news").await.unwrap();
+    replica.close().await;
+    assert_eq!(found(&device, "taro").await, ["p12", "p9", "p8"]);
+    assert!(found(&device, "hanako from:ann@a.example").await.is_empty());
+    assert_eq!(names().await, ["Taro"; 4]);
+}
+
+#[tokio::test]
+async fn searches_find_posts_before_and_after_the_index_has_read_them() {
+    let server = Server::start();
+    let device = Device::made(&server).await;
+    then_libraries(&server, &[(HOME, "home")]);
+    subscribe(&device, &server, &["home"]).await.unwrap();
+    let newest = part(HOME, "full", "s8", true, &posts([9, 8]));
+    server.then_news(json!([own(), newest]));
+    server.then(Answer::Lost);
+    device.sync(&server).await.unwrap_err();
+    assert_eq!(status(&device).await.unindexed, 2);
+    assert_eq!(found(&device, "p8").await, ["p8"]);
+    assert_eq!(found(&device, "-p8").await, ["p9"]);
+
+    let oldest = part(HOME, "full", "s9", false, &posts([7]));
+    server.then_news(json!([oldest]));
+    server.then_news(json!([]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.indexed, 3);
+    assert_eq!(status(&device).await.unindexed, 0);
+    assert_eq!(found(&device, "p8 OR p7").await, ["p8", "p7"]);
+
+    // One goes, one is edited, and one returns at another place.
+    let mut edited = post("p8", 8);
+    edited["value"]["status"]["content"] = json!("<p>a cat</p>");
+    let mut changes = part(HOME, "changes", "s10", false, &[edited, post("p7", 20)]);
+    let gone = |name: &str| json!({"key": format!("post:{}", uri(name)), "usn": "0"});
+    changes["gone"] = json!([gone("p9")]);
+    server.then_news(json!([changes]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.indexed, 2);
+    assert_eq!(found(&device, "p7 OR p8 OR p9").await, ["p7"]);
+    assert_eq!(found(&device, "cat").await, ["p8"]);
+
+    // At another address, the server's own accounts have another host.
+    let moved = Server::start();
+    moved.then_news(json!([]));
+    assert_eq!(
+        device.init(&moved).await.unwrap(),
+        InitOutcome::TokenRenewed
+    );
+    assert_eq!(status(&device).await.unindexed, 2);
+    moved.then_news(json!([]));
+    let report = device.sync(&moved).await.unwrap();
+    assert_eq!(report.indexed, 2);
+    assert_eq!(found(&device, "from:ann@a.example").await, ["p7", "p8"]);
+}
