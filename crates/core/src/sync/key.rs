@@ -36,6 +36,13 @@ named_enum! {
     }
 }
 
+impl ObjectKind {
+    /// True if devices delete objects of this kind.
+    pub fn is_deletable(self) -> bool {
+        !matches!(self, Self::Marker | Self::Profile)
+    }
+}
+
 /// The key of an object: the name of its kind, a colon, and what names it among those of the kind. It never changes. The
 /// device that creates the object makes it, so a repeated creation is the same object.
 ///
@@ -164,36 +171,35 @@ impl ObjectKey {
 
 /// The form of names of a kind, if this one is not valid.
 fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
-    let is_valid = match kind {
-        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,
-        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => is_random(name),
-        ObjectKind::Marker => name.parse::<MarkedTimeline>().is_ok(),
-        ObjectKind::ListMember => name
-            .split_once(':')
-            .is_some_and(|(list, acct)| is_random(list) && is_acct(acct)),
-        ObjectKind::Profile => name == OWN,
-        ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
-            is_acct(name)
+    let (is_valid, expected) = match kind {
+        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => return None,
+        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => (
+            is_hex(name, 32),
+            "expected 32 hexadecimal digits in lower case",
+        ),
+        ObjectKind::Marker => (
+            name.parse::<MarkedTimeline>().is_ok(),
+            "expected home or notifications",
+        ),
+        ObjectKind::ListMember => {
+            let parts = name.split_once(':');
+            (
+                parts.is_some_and(|(list, acct)| is_hex(list, 32) && is_acct(acct)),
+                "expected a list's 32 digits, a colon, and USER@HOST",
+            )
         }
-    };
-    let expected = match kind {
-        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => "expected a post's URI",
-        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => {
-            "expected 32 hexadecimal digits in lower case"
-        }
-        ObjectKind::Marker => "expected home or notifications",
-        ObjectKind::ListMember => "expected a list's 32 digits, a colon, and USER@HOST",
-        ObjectKind::Profile => "expected self",
+        ObjectKind::Profile => (name == OWN, "expected self"),
         ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
-            "expected USER@HOST"
+            (is_acct(name), "expected USER@HOST")
         }
     };
     (!is_valid).then_some(expected)
 }
 
-fn is_random(name: &str) -> bool {
+/// True if a text is so many hexadecimal digits in lower case.
+pub(super) fn is_hex(text: &str, digits: usize) -> bool {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    name.len() == 32 && name.bytes().all(is_digit)
+    text.len() == digits && text.bytes().all(is_digit)
 }
 
 fn is_acct(acct: &str) -> bool {

@@ -45,7 +45,7 @@ pub use sweep::{SweepMode, is_mass_deletion, library_gone, sweep};
 pub use text_merge::merge_lines;
 pub use usn::Usn;
 pub use value::{
-    AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
-    MAX_ACCOUNT_NOTE_CHARS, MAX_NOTE_CHARS, MarkerValue, MemberValue, MuteValue, NoteValue,
-    ObjectValue, PostValue, VALUE_FORM, ValueError,
+    AccountNoteValue, AccountValue, FilterValue, FollowValue, MAX_ACCOUNT_NOTE_CHARS,
+    MAX_NOTE_CHARS, MarkerValue, MuteValue, NoteValue, ObjectValue, PostValue, VALUE_FORM,
+    ValueError,
 };
