@@ -6,7 +6,7 @@
 //! the same transaction locks the local clock. In a distributed store, the first USN of an opening
 //! locks the clock in another transaction.
 
-use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind, VALUE_FORM};
+use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind, Usn, VALUE_FORM};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{COLUMNS, IS_OWNERS, Library, LibraryOwner, PendingOpening};
@@ -27,6 +27,11 @@ pub(crate) struct KnownObject {
 }
 
 impl KnownObject {
+    /// The USN, as messages have it.
+    pub(crate) fn usn(&self) -> Usn {
+        Usn::new(self.usn.cast_unsigned())
+    }
+
     /// Reads the [`OBJECT_COLUMNS`] of a row.
     pub(crate) fn from_row(row: &Row<'_>) -> Result<KnownObject, DbError> {
         let key = ObjectKey::parse(row.str("key")?);

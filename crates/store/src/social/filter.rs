@@ -266,9 +266,9 @@ fn set_parts(
     for keyword in replaced {
         filter_rows::store_keyword(tx, account, keyword)?;
     }
-    filter_rows::remove_keywords(tx, account, &removed)?;
+    filter_rows::remove_parts(tx, account, "filter_keyword", &removed)?;
     add_keywords(tx, account, sql(id), &added, now_ms)?;
-    filter_rows::remove_posts(tx, account, &posts.removed)?;
+    filter_rows::remove_parts(tx, account, "filter_post", &posts.removed)?;
     add_posts(tx, account, sql(id), &posts.added, now_ms)?;
     by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
 }
@@ -385,10 +385,7 @@ pub fn remove_post(
         return Ok(false);
     };
     AccountLibrary::load(tx, account)?.change(tx, filter)?;
-    tx.execute_later(
-        "delete from filter_post where account_id = $1 and id = $2",
-        &[&sql(account), &sql(part)],
-    )?;
+    filter_rows::remove_parts(tx, account, "filter_post", &[sql(part)])?;
     Ok(true)
 }
 
