@@ -227,6 +227,12 @@ impl TryFrom<String> for ObjectKey {
     }
 }
 
+/// The host of the server's accounts in keys: that of its address may change.
+pub const LOCAL_HOST: &str = "local";
+/// The host of accounts in keys whose names are unknown, which have their IDs as names.
+pub const UNNAMED_HOST: &str = "unnamed";
+/// The beginning of the name of a post without a URI in keys and values; the ID follows.
+pub const POST_ID_PREFIX: &str = "id:";
 /// The name of the one object of its kind.
 const OWN: &str = "self";
 /// The largest length of a key: PostgreSQL has no longer ones in an index.

@@ -26,7 +26,7 @@ pub use conflict::{Conflict, ConflictReason, Outcome};
 pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
 pub use draft::{DraftValue, MAX_DRAFT_CHARS};
 pub use incoming::{Incoming, incoming};
-pub use key::{KeyError, ObjectKey, ObjectKind};
+pub use key::{KeyError, LOCAL_HOST, ObjectKey, ObjectKind, POST_ID_PREFIX, UNNAMED_HOST};
 pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
@@ -40,6 +40,7 @@ pub use session::{ACCOUNT_LIBRARY, Intake, SyncSession, SyncStep, SyncStop};
 pub use source_session::{SourceIntake, SourceProgress, SourceSession};
 pub use stored_push::{
     DeviceIdentity, MAX_PUSH_BYTES, MAX_PUSH_CHANGES, NextPush, SentChange, StoredPush, next_push,
+    push_hash,
 };
 pub use sweep::{SweepMode, is_mass_deletion, library_gone, sweep};
 pub use text_merge::merge_lines;

@@ -79,8 +79,7 @@ impl DeviceIdentity {
 impl StoredPush {
     /// The SHA-256 of the body, in hexadecimal.
     pub fn hash(&self) -> String {
-        let digest = Sha256::digest(self.body.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        push_hash(self.body.as_bytes())
     }
 
     /// The change of an object.
@@ -106,6 +105,12 @@ impl SentChange {
             _ => false,
         }
     }
+}
+
+/// The SHA-256 of the body of a push, in hexadecimal.
+pub fn push_hash(body: &[u8]) -> String {
+    let digest = Sha256::digest(body);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Builds the next push from the dirty objects of a replica, of which it takes at most `max_changes`, and no more than a push

@@ -166,6 +166,33 @@ pub(crate) fn store_digests(
     )
 }
 
+/// Removes an object of an account, and its row in the table of its kind.
+pub(crate) fn remove_with_row(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    table: &str,
+    id: i64,
+) -> Result<(), StoreError> {
+    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
+    Ok(tx.execute_later(
+        &format!("delete from {table} where account_id = $1 and id = $2"),
+        &[&sql(account), &id],
+    )?)
+}
+
+/// The number of an account's rows in the table of a kind.
+pub(crate) fn count_rows(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    table: &str,
+) -> Result<i64, DbError> {
+    tx.query_one(
+        &format!("select count(*) as objects from {table} where account_id = $1"),
+        &[&sql(account)],
+        |row| row.i64("objects"),
+    )
+}
+
 /// The library of a local account, for one or several changes of its objects. Each change stores
 /// its USNs at once: the library's row is written before the clock is locked.
 pub(crate) struct AccountLibrary {

@@ -17,7 +17,7 @@ use super::{filter_rows, local_account, object_keys};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::AccountLibrary,
+    library::object::{self, AccountLibrary},
     local_ids,
     posts::timeline::PostKey,
 };
@@ -122,7 +122,7 @@ pub(crate) fn create_with_key(
         return Ok(Err(FilterRefused::ManyPosts));
     }
     local_account::require(tx, account)?;
-    if filter_rows::count(tx, account)? >= MAX_FILTERS as i64 {
+    if object::count_rows(tx, account, "filter")? >= MAX_FILTERS as i64 {
         return Ok(Err(FilterRefused::Many));
     }
     let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, &[key], now_ms)?;

@@ -104,15 +104,6 @@ pub(super) fn load(
     Ok(filters)
 }
 
-/// The number of filters of an account.
-pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
-    tx.query_one(
-        "select count(*) as filters from filter where account_id = $1",
-        &[&sql(account)],
-        |row| row.i64("filters"),
-    )
-}
-
 pub(super) fn store(
     tx: &mut Tx<'_>,
     account: LocalAccountId,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     names::acct::AcctKey,
-    sync::{ObjectKey, ObjectKind},
+    sync::{LOCAL_HOST, ObjectKey, ObjectKind, POST_ID_PREFIX, UNNAMED_HOST},
 };
 use driftline_db::{Column, DbError, Tx};
 
@@ -74,7 +74,7 @@ fn may_be_in_key(name: &str) -> bool {
 }
 
 fn local_name(post: LocalId) -> String {
-    format!("id:{post}")
+    format!("{POST_ID_PREFIX}{post}")
 }
 
 /// The keys of accounts in a list, in their order.
@@ -161,8 +161,3 @@ fn origins(
     )?;
     Ok(found.into_iter().collect())
 }
-
-/// The host of this server's accounts in keys: that of its address may change.
-const LOCAL_HOST: &str = "local";
-/// The host of accounts whose names are unknown, which have their IDs as names.
-const UNNAMED_HOST: &str = "unnamed";

@@ -83,14 +83,16 @@ pub(super) fn delete(
         Some(ObjectKind::List) => {
             list::remove(tx, account, from_sql(object.id)?)?;
         }
-        Some(ObjectKind::ListMember) => list_member::remove_object(tx, account, object.id)?,
+        Some(ObjectKind::ListMember) => {
+            object::remove_with_row(tx, account, "list_member", object.id)?;
+        }
         Some(ObjectKind::Note) => {
             note::remove(tx, account, object.key.name())?;
         }
         Some(ObjectKind::Filter) => {
             filter::remove(tx, account, from_sql(object.id)?)?;
         }
-        Some(ObjectKind::Draft) => draft::remove(tx, account, object.id)?,
+        Some(ObjectKind::Draft) => object::remove_with_row(tx, account, "draft", object.id)?,
         Some(
             kind @ (ObjectKind::Follow
             | ObjectKind::Block
