@@ -151,7 +151,9 @@ impl Replica {
             let there = match self.digest_there(client, context, row).await {
                 Err(error @ ReplicaError::NoSync { status: 404, .. }) => {
                     self.pull(client, context).await?;
-                    return match self.is_subscribed(library).await? {
+                    let library = library.to_owned();
+                    let row = self.read(move |tx| subscription_row::get(tx, &library));
+                    return match row.await?.is_some_and(|row| !row.is_gone) {
                         true => Err(error),
                         false => Ok(None),
                     };
@@ -177,15 +179,6 @@ impl Replica {
             break;
         }
         Ok(Some(verified))
-    }
-
-    async fn is_subscribed(&self, library: &str) -> Result<bool, ReplicaError> {
-        let library = library.to_owned();
-        self.read(move |tx| {
-            let row = subscription_row::get(tx, &library)?;
-            Ok(row.is_some_and(|row| !row.is_gone))
-        })
-        .await
     }
 
     /// The digest of the copy of a source.
