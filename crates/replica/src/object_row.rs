@@ -24,7 +24,7 @@ pub struct ReplicaObject {
     pub copy: Option<PostCopy>,
 }
 
-/// The copy of a post, in words.
+/// The copy of a post as plain text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PostCopy {
     /// The author, `name@host`.
@@ -220,7 +220,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, key: &ObjectKey) -> Result<(), ReplicaErro
     Ok(())
 }
 
-/// Stores what became of an object. `at_ms` is the time of a conflict in Unix ms.
+/// Stores the outcome for an object. `at_ms` is the time of a conflict in Unix ms.
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
     key: &ObjectKey,

@@ -7,7 +7,7 @@ use crate::{
 };
 
 impl Replica {
-    /// Subscribes to the sources with these names, beside those that are subscribed. The next sync copies their posts that match
+    /// Subscribes to the sources with these names, in addition to the present ones. The next sync copies their posts that match
     /// the filter, a predicate in its text form, or all of them without one, and removes others. Returns all subscriptions, by
     /// the sources' names.
     ///
@@ -82,7 +82,7 @@ impl Replica {
     }
 }
 
-/// Names in words.
+/// Names as a text.
 pub(crate) fn in_words<'a>(names: impl Iterator<Item = &'a str>) -> String {
     match names.collect::<Vec<_>>().as_slice() {
         [] => "none".to_owned(),

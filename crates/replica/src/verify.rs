@@ -135,7 +135,7 @@ impl Replica {
     }
 
     /// Compares the copy of a source with the library as it is; `None` if the account may not read it any more. Its cursors are
-    /// not compared, which would tell of posts that the account may not see: if the digests differ twice and nothing comes
+    /// not compared, since they would reveal posts that the account may not see: if the digests differ twice and nothing comes
     /// between, the copies differ. Once is not enough, since a deleted post is hidden a moment before its tombstone is in the
     /// library.
     async fn verify_source(
@@ -282,7 +282,7 @@ fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaE
     }
 }
 
-/// The time after which another look is taken.
+/// The time between two comparisons.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The number of tries while others change a library.
 const MAX_TRIES: u32 = 5;

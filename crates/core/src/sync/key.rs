@@ -55,7 +55,7 @@ pub struct ObjectKey(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// It has no kind.
-    #[error("{0:?} is no key; expected KIND:NAME, such as marker:home")]
+    #[error("{0:?} is not a key; expected KIND:NAME, such as marker:home")]
     NoKind(String),
     /// It is too long.
     #[error("a key has at most {MAX_KEY_BYTES} bytes")]
@@ -64,7 +64,7 @@ pub enum KeyError {
     #[error("a key has no control characters")]
     Control,
     /// The name is not of its kind.
-    #[error("{key:?} is no key: {expected}")]
+    #[error("{key:?} is not a key: {expected}")]
     Name {
         /// The text.
         key: String,
@@ -196,7 +196,7 @@ fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
     (!is_valid).then_some(expected)
 }
 
-/// True if a text is so many hexadecimal digits in lower case.
+/// True if a text has exactly this number of hexadecimal digits, in lower case, and nothing else.
 pub(super) fn is_hex(text: &str, digits: usize) -> bool {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
     text.len() == digits && text.bytes().all(is_digit)

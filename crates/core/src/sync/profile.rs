@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::social::{Nickname, Profile, ProfileField};
 
-/// The value of the account's own profile: what the account says about itself, and its settings. Pictures are not part of it.
+/// The value of the account's own profile: its public texts, and its settings. Pictures are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileValue {
     /// The nickname; may be empty.

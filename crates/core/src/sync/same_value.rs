@@ -8,7 +8,7 @@ pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&
     same_without(server_members(kind), one, other)
 }
 
-/// True if two values of an object with the same USN are of one version. Members that may change without a USN are not
+/// True if two values of an object with the same USN belong to one version. Members that may change without a USN are not
 /// compared.
 pub(super) fn same_version(
     kind: Option<ObjectKind>,

@@ -113,8 +113,7 @@ pub fn push_hash(body: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Builds the next push from the dirty objects of a replica, of which it takes at most `max_changes`, and no more than a push
-/// may have. Deleted blocks, filters, notes and drafts come first, then lists and follows that are
+/// Builds the next push from at most `max_changes` dirty objects of a replica, and from no more than a push may have. Deleted blocks, filters, notes and drafts come first, then lists and follows that are
 /// added or changed, and deleted lists last; else objects come in the order of their edits.
 ///
 /// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
@@ -182,8 +181,8 @@ fn change(object: &LocalObject) -> PushChange {
 }
 
 /// The place of a change among those of a push: a list is there before its members, and as long as they are. Only followed
-/// accounts are members, and only accounts that are not blocked are followed. A library has at most so many filters, notes and
-/// drafts, so one is deleted before another is added.
+/// accounts are members, and only accounts that are not blocked are followed. The numbers of filters, notes
+/// and drafts are limited, so one is deleted before another is added.
 fn rank(object: &LocalObject) -> u8 {
     match (object.key.kind(), &object.value) {
         (

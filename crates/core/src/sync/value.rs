@@ -134,7 +134,7 @@ fn yes() -> bool {
     true
 }
 
-/// The reason why a value is not one of its key's kind.
+/// The reason why JSON is not a value of its key's kind.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
     /// This version does not know the kind.

@@ -142,7 +142,7 @@ pub(crate) fn without_digest(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectDigest {
     pub(crate) id: i64,
-    /// The USN of the object that the digest is of.
+    /// The USN of the version to which the digest belongs.
     pub(crate) usn: i64,
     pub(crate) digest: i64,
 }
@@ -303,7 +303,7 @@ impl AccountLibrary {
     }
 
     /// Takes the next USNs, in their order, and stores them. Only the first call may record the
-    /// opening, because the clock may be locked later. Old tombstones are collected now and then.
+    /// opening, because the clock may be locked later. Old tombstones are collected every [`COLLECT_EVERY`] USNs.
     fn take_usns(&mut self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<i64>, DbError> {
         let collections = self.library.update_count / COLLECT_EVERY;
         let opening = self.library.opening(tx)?;

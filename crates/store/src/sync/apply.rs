@@ -178,7 +178,7 @@ fn set_marker(
 ) -> Result<Applied, StoreError> {
     let timeline = key.name().parse::<MarkedTimeline>().ok();
     let (Some(timeline), Some(place)) = (timeline, value.place()) else {
-        return Ok(Err("this is no place in a timeline".to_owned()));
+        return Ok(Err("last_read is not a place in a timeline".to_owned()));
     };
     let known = marker::all(tx, context.account)?;
     let known = known.iter().find(|known| known.timeline == timeline);

@@ -192,7 +192,7 @@ impl Page {
                 match value {
                     Some(value) => page.objects.push(StoredObject { key, usn, value }),
                     None if object.is_removed => page.gone.push(Tombstone { key, usn }),
-                    // Nothing is known about it, so nothing can be said.
+                    // It has no value, so no replica gets it.
                     None => {}
                 }
             }

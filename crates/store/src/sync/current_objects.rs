@@ -11,7 +11,7 @@ use crate::{
     library::object::{KnownObject, OBJECT_COLUMNS},
 };
 
-/// Those objects of an account that have these keys, as they are now. Bookmarks have copies of their posts.
+/// The objects of an account with these keys, as they are now. Bookmarks have copies of their posts.
 ///
 /// # Errors
 /// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database fails; the errors of the

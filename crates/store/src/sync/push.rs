@@ -18,7 +18,7 @@ use crate::{
     social::{copy_relations::RelatedAccount, local_account},
 };
 
-/// The posts and accounts that names in keys stand for, as far as the account may see it.
+/// The posts and accounts to which names in keys refer, if the account may see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The posts of bookmarks, favourites and filters, by their names in keys and values.
@@ -178,7 +178,7 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
     value.map_err(|error| error.to_string())
 }
 
-/// True if a change to `wanted` leaves an object as it is. What the server adds to values does not
+/// True if a change to `wanted` leaves an object as it is. The server's additions to values do not
 /// count.
 fn is_same(key: &ObjectKey, wanted: Option<&ObjectValue>, stored: Option<&ObjectValue>) -> bool {
     let [wanted, stored] = [wanted, stored].map(|value| value.map(ObjectValue::json));

@@ -43,7 +43,7 @@ pub(super) fn put(
                 notify: Some(value.notify),
             };
             match relation.follow(tx, options)? {
-                // Words of its own would say that the account blocks this one.
+                // A reason of its own would reveal that the account blocks this one.
                 Err(ChangeRefused::Relation(RelationRefused::BlockedBy)) => Err(UNKNOWN.to_owned()),
                 followed => applied(followed),
             }
@@ -100,8 +100,7 @@ fn relation_context(context: &ChangeContext<'_>, other: RelatedAccount) -> Relat
     }
 }
 
-/// The account of an object: that of the stored one, else the one that its key names. The reason if there is none that
-/// the device may name.
+/// The account of a stored object, or the one that the key names. The reason if the device may name no such account.
 fn target(
     tx: &mut Tx<'_>,
     context: &ChangeContext<'_>,

@@ -52,7 +52,7 @@ pub(super) async fn push(
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let (account, address) = (caller.account.id, caller.address.clone());
     let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
-    // A cursor that this server never gave is of another history.
+    // A cursor that this server never gave belongs to another history.
     let cursor: Option<Cursor> = cursor.map_err(|_: CursorError| ApiError::Conflict("device"))?;
     let (known, known_hash) = (request.clone(), hash.clone());
     // Before the write, which others wait for.
