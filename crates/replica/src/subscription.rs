@@ -13,8 +13,8 @@ impl Replica {
     ///
     /// # Errors
     /// [`ReplicaError::NoSource`] if the account may read no source with one of the names; [`ReplicaError::Query`] if the filter
-    /// is not valid, or has a term that a filter of a synced library must not have. Nothing is subscribed then. Another [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the
-    /// database fails.
+    /// is not valid, or has a term that a filter of a synced library must not have. Nothing is subscribed then. Another
+    /// [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the database fails.
     pub async fn subscribe(
         &self,
         client: &Client,

@@ -84,28 +84,9 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
     }
 }
 
-/// True if the objects of a kind are members of a set: they are added and deleted, but not changed.
+/// True if the objects of a kind are members of a set.
 pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
-    match kind {
-        Some(
-            ObjectKind::Bookmark
-            | ObjectKind::Favourite
-            | ObjectKind::ListMember
-            | ObjectKind::Block,
-        ) => true,
-        Some(
-            ObjectKind::List
-            | ObjectKind::Marker
-            | ObjectKind::Filter
-            | ObjectKind::Note
-            | ObjectKind::Draft
-            | ObjectKind::Profile
-            | ObjectKind::Follow
-            | ObjectKind::Mute
-            | ObjectKind::AccountNote,
-        )
-        | None => false,
-    }
+    kind.is_some_and(ObjectKind::is_in_set)
 }
 
 /// True if only the server's part of a member of a set is newer than the base, such as the copy of a post: then the device has
@@ -178,8 +159,8 @@ impl Incoming {
         })
     }
 
-    /// The part of a deleted object that is kept while the stored push has a change of it: a late answer must not be taken for one to
-    /// an object that is added again.
+    /// The part of a deleted object that is kept while the stored push has a change of it: a late answer must not be mistaken for
+    /// the answer to an object that is added again.
     fn tombstone(&self) -> LocalObject {
         LocalObject {
             key: self.key.clone(),
@@ -236,8 +217,8 @@ impl Incoming {
             && same_value(kind, self.value.as_ref(), local.base_value())
     }
 
-    /// True if this is the device's own change, after which the object was edited. Members of sets have no values that distinguish
-    /// the device's addition from another's.
+    /// True if this is the device's own change, after which the object was edited. Members of sets have no values that
+    /// distinguish the device's addition from another's.
     fn is_echo(&self, sent: &SentChange, local: &LocalObject) -> bool {
         let kind = local.key.kind();
         !is_in_set(kind)

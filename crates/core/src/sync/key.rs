@@ -2,46 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::ObjectKind;
 use crate::social::MarkedTimeline;
-
-named_enum! {
-    /// The kinds of objects of an account's library. The name of an object's kind begins its key.
-    pub enum ObjectKind: "kebab-case" {
-        /// A bookmarked post.
-        Bookmark,
-        /// A favourite post.
-        Favourite,
-        /// A list of accounts, or a saved predicate.
-        List,
-        /// An account of a list.
-        ListMember,
-        /// A read marker of a timeline.
-        Marker,
-        /// A filter with its keywords and posts.
-        Filter,
-        /// A note on a post.
-        Note,
-        /// A post that is not posted yet.
-        Draft,
-        /// The account's own profile.
-        Profile,
-        /// A follow of an account, or a request to follow it.
-        Follow,
-        /// A block of an account.
-        Block,
-        /// A mute of an account.
-        Mute,
-        /// A note on an account.
-        AccountNote,
-    }
-}
-
-impl ObjectKind {
-    /// True if devices delete objects of this kind.
-    pub fn is_deletable(self) -> bool {
-        !matches!(self, Self::Marker | Self::Profile)
-    }
-}
 
 /// The key of an object: the name of its kind, a colon, and what names it among those of the kind. It never changes. The
 /// device that creates the object makes it, so a repeated creation is the same object.

@@ -8,6 +8,7 @@ mod digest;
 mod draft;
 mod incoming;
 mod key;
+mod kind;
 mod message;
 mod profile;
 mod progress;
@@ -26,7 +27,8 @@ pub use conflict::{Conflict, ConflictReason, Outcome};
 pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
 pub use draft::{DraftValue, MAX_DRAFT_CHARS};
 pub use incoming::{Incoming, incoming};
-pub use key::{KeyError, LOCAL_HOST, ObjectKey, ObjectKind, POST_ID_PREFIX, UNNAMED_HOST};
+pub use key::{KeyError, LOCAL_HOST, ObjectKey, POST_ID_PREFIX, UNNAMED_HOST};
+pub use kind::ObjectKind;
 pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,

@@ -113,8 +113,10 @@ pub fn push_hash(body: &[u8]) -> String {
     digest.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Builds the next push from at most `max_changes` dirty objects of a replica, and from no more than a push may have. Deleted blocks, filters, notes and drafts come first, then lists and follows that are
-/// added or changed, and deleted lists last; else objects come in the order of their edits.
+/// Builds the next push from at most `max_changes` dirty objects of a replica, and from no more than a push may have.
+///
+/// Deleted blocks, filters, notes and drafts come first, then lists and follows that are added or changed, and deleted lists
+/// last; else objects come in the order of their edits.
 ///
 /// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
 /// changes.

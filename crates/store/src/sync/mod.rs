@@ -1,7 +1,7 @@
 //! The synchronization of libraries with devices, as `docs/sync-protocol.md` specifies it.
 //!
-//! A device pulls an account's library with [`chunk_with_copies`] and pushes with [`push()`] and [`device`]. It pulls the entries of
-//! a source with [`source_changes`] and [`source_newest`]. Reads need one snapshot, which each read of a store has. Writes
+//! A device pulls an account's library with [`chunk_with_copies`] and pushes with [`push()`] and [`device`]. It pulls the
+//! entries of a source with [`source_changes`] and [`source_newest`]. Reads need one snapshot, which each read of a store has. Writes
 //! happen below the account's root.
 
 mod apply;

@@ -26,8 +26,8 @@ use crate::{
 };
 
 /// Notifies a device of changes that its account may see, in the account's library or in the sources' libraries that the request
-/// names: server-sent events named `news`, the first at once. Changes within half a second are one event. The stream ends after ten
-/// minutes, when the store fails, and when the account has opened 200 later ones.
+/// names: server-sent events named `news`, the first at once. Changes within half a second are one event. The stream ends after
+/// ten minutes, when the store fails, and when the account has opened 200 later ones.
 #[utoipa::path(
     get, path = "/api/driftline/v1/sync/events", tag = "sync",
     params(("library" = Option<Vec<String>>, Query, description = "A source's library, `source:ID`; may come up to 200 times")),

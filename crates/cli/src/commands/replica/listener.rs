@@ -49,8 +49,8 @@ impl Listener {
     }
 
     /// Waits until the server has news, or the replica, which is checked now and then, has something to sync, but at least until
-    /// `earliest`. Without a stream it waits for `every`; it waits no longer than that if the stream does not cover all libraries.
-    /// May be dropped at any time.
+    /// `earliest`. Without a stream it waits for `every`, and no longer if the stream does not cover all libraries. May be
+    /// dropped at any time.
     pub async fn wait(&mut self, folder: &Path, every: Duration, earliest: Instant) {
         let mut look_at = Instant::now() + jittered(every, random());
         let Some(open) = &mut self.0 else {
