@@ -324,10 +324,13 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_kind() {
-        let is_valid = |key: &str, json: &Value, member: &str, value: Value| {
-            let mut json = json.clone();
-            json[member] = value;
-            ObjectValue::read(&ObjectKey::parse(key).expect("a key"), json).is_ok()
+        let check = |key: &str, json: &Value, member: &str, good: Value, bad: Value| {
+            for (value, is_valid) in [(good, true), (bad, false)] {
+                let mut json = json.clone();
+                json[member] = value.clone();
+                let read = ObjectValue::read(&ObjectKey::parse(key).expect("a key"), json);
+                assert_eq!(read.is_ok(), is_valid, "{member}: {value}");
+            }
         };
         let filter = json!({
             "title": "cats", "contexts": ["home"], "action": "warn", "expires_at": null,
@@ -339,111 +342,30 @@ mod tests {
             "discoverable": true,
         });
         let field = json!({"name": "a", "value": "b"});
-        let mute = json!({});
         let (filter_key, draft_key) = (format!("filter:{:032x}", 1), format!("draft:{:032x}", 1));
-        for (key, json, member, good, bad) in [
-            (&*filter_key, &filter, "title", json!("dogs"), json!(" ")),
-            (
-                &*filter_key,
-                &filter,
-                "contexts",
-                json!(["thread"]),
-                json!([]),
-            ),
-            (
-                &*filter_key,
-                &filter,
-                "contexts",
-                json!(["home", "home"]),
-                json!(["sea"]),
-            ),
-            (
-                &*filter_key,
-                &filter,
-                "action",
-                json!("hide"),
-                json!("sink"),
-            ),
-            (
-                &*filter_key,
-                &filter,
-                "expires_at",
-                json!(1),
-                json!(1_i64 << 47),
-            ),
-            (&*filter_key, &filter, "expires_at", json!(0), json!(-1)),
-            (
-                "mute:ann@local",
-                &mute,
-                "expires_at",
-                json!((1_i64 << 47) - 1),
-                json!(1_i64 << 47),
-            ),
-            ("mute:ann@local", &mute, "expires_at", json!(0), json!(-1)),
-            (
-                &*filter_key,
-                &filter,
-                "keywords",
-                json!([]),
-                json!([{"keyword": "", "whole_word": true}]),
-            ),
-            (
-                &*draft_key,
-                &draft,
-                "text",
-                json!("x".repeat(10_000)),
-                json!("x".repeat(10_001)),
-            ),
-            (
-                &*draft_key,
-                &draft,
-                "spoiler_text",
-                json!("cat"),
-                json!("c\0"),
-            ),
-            (
-                &*draft_key,
-                &draft,
-                "visibility",
-                json!("unlisted"),
-                json!("secret"),
-            ),
-            (&*draft_key, &draft, "language", json!("pt-BR"), json!("")),
-            (
-                &*draft_key,
-                &draft,
-                "in_reply_to",
-                json!("https://a.example/1"),
-                json!(""),
-            ),
-            (
-                "profile:self",
-                &profile,
-                "display_name",
-                json!(""),
-                json!("a\0"),
-            ),
-            (
-                "profile:self",
-                &profile,
-                "note",
-                json!("猫"),
-                json!("x".repeat(1_025)),
-            ),
-            (
-                "profile:self",
-                &profile,
-                "fields",
-                json!(vec![&field; 4]),
-                json!(vec![&field; 5]),
-            ),
-        ] {
-            assert!(
-                is_valid(key, json, member, good.clone()),
-                "{member}: {good}"
-            );
-            assert!(!is_valid(key, json, member, bad.clone()), "{member}: {bad}");
-        }
+        let of_filter = |member, good, bad| check(&filter_key, &filter, member, good, bad);
+        of_filter("title", json!("dogs"), json!(" "));
+        of_filter("contexts", json!(["thread"]), json!([]));
+        of_filter("contexts", json!(["home", "home"]), json!(["sea"]));
+        of_filter("action", json!("hide"), json!("sink"));
+        of_filter("expires_at", json!(1), json!(1_i64 << 47));
+        of_filter("expires_at", json!(0), json!(-1));
+        let empty = json!([{"keyword": "", "whole_word": true}]);
+        of_filter("keywords", json!([]), empty);
+        let of_mute = |good, bad| check("mute:ann@local", &json!({}), "expires_at", good, bad);
+        of_mute(json!((1_i64 << 47) - 1), json!(1_i64 << 47));
+        of_mute(json!(0), json!(-1));
+        let of_draft = |member, good, bad| check(&draft_key, &draft, member, good, bad);
+        let long = json!("x".repeat(10_001));
+        of_draft("text", json!("x".repeat(10_000)), long);
+        of_draft("spoiler_text", json!("cat"), json!("c\0"));
+        of_draft("visibility", json!("unlisted"), json!("secret"));
+        of_draft("language", json!("pt-BR"), json!(""));
+        of_draft("in_reply_to", json!("https://a.example/1"), json!(""));
+        let of_profile = |member, good, bad| check("profile:self", &profile, member, good, bad);
+        of_profile("display_name", json!(""), json!("a\0"));
+        of_profile("note", json!("猫"), json!("x".repeat(1_025)));
+        of_profile("fields", json!(vec![&field; 4]), json!(vec![&field; 5]));
         let draft = ObjectValue::read(&ObjectKey::parse(draft_key).expect("a key"), draft);
         let expected = json!({
             "text": "Hello", "spoiler_text": "", "visibility": null, "sensitive": false,
