@@ -1,4 +1,4 @@
-/// The size of the chunks that a replica asks for, so that a lost answer costs little of what came.
+/// The size of the chunks that a replica asks for, so that little has to be sent again after a lost answer.
 ///
 /// Each chunk is twice as large as the one before, so a copy of many objects takes few requests. After a lost answer, chunks
 /// are small, and grow with what has come since: the next loss is at most a 25th of that, or of a megabyte.
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
     use crate::client::MAX_ENTRIES;
 
-    /// The number of requests for so many objects of one size, without a loss.
+    /// The number of requests for `objects` objects of one size, without a loss.
     fn requests(objects: u32, bytes: u32) -> u32 {
         let mut size = ChunkSize::new(false);
         let (mut left, mut requests) = (objects, 0);

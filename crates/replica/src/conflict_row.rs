@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{
     ReplicaError,
-    object_row::{self, json, usn_number},
+    object_row::{self, count_by, json, usn_number},
 };
 
 /// A conflict as a person sees it.
@@ -86,20 +86,15 @@ pub(crate) fn resolve(tx: &mut Tx<'_>, id: i64) -> Result<(), ReplicaError> {
 
 /// The number of all conflicts.
 pub(crate) fn count(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    let count = tx.query_one("select count(*) as number from conflict", &[], |row| {
-        row.i64("number")
-    })?;
-    Ok(usize::try_from(count).unwrap_or_default())
+    count_by(tx, "select count(*) as number from conflict")
 }
 
 /// The number of open conflicts.
 pub(crate) fn count_open(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    let count = tx.query_one(
+    count_by(
+        tx,
         "select count(*) as number from conflict where not is_resolved",
-        &[],
-        |row| row.i64("number"),
-    )?;
-    Ok(usize::try_from(count).unwrap_or_default())
+    )
 }
 
 fn conflict_row(row: &Row<'_>) -> Result<ConflictRow, DbError> {

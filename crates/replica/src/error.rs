@@ -42,7 +42,7 @@ pub enum ReplicaError {
         /// The status of the answer.
         status: u16,
     },
-    /// The answer is of another server than the replica's.
+    /// Another server than the replica's has answered.
     #[error(
         "{url} is another server than that of this replica. Nothing was pushed. Make a replica in another folder with --replica"
     )]
@@ -52,7 +52,7 @@ pub enum ReplicaError {
     },
     /// The token is one of another account than the replica's.
     #[error(
-        "the token is of the account {found}, and this replica of the account {own}. Nothing was pushed: run `driftline replica init {url}` with a token of the replica's account, or make a replica in another folder with --replica"
+        "the token belongs to the account {found}, and this replica to the account {own}. Nothing was pushed: run `driftline replica init {url}` with a token of the replica's account, or make a replica in another folder with --replica"
     )]
     OtherAccount {
         /// The server's address.
@@ -97,7 +97,7 @@ pub enum ReplicaError {
         text: String,
     },
     /// The server has another record of this device's pushes: the replica was restored or copied.
-    #[error("{server} knows this device otherwise: its replica was restored or copied")]
+    #[error("{server} has another record of this device: its replica was restored or copied")]
     Device {
         /// The server's address.
         server: String,
@@ -133,7 +133,7 @@ pub enum ReplicaError {
         "the server lacks {removed} of the {all} objects of {library}, which would be removed here. Nothing was removed: `driftline replica sync` asks whether that is right"
     )]
     ManyRemoved {
-        /// The library, in words.
+        /// The name of the library in a sentence.
         library: String,
         /// The number of objects to be removed.
         removed: usize,
@@ -147,7 +147,7 @@ pub enum ReplicaError {
         server: String,
         /// The name.
         name: String,
-        /// The names of the sources that the account may read, in words.
+        /// The names of the sources that the account may read, as a text.
         known: String,
     },
     /// The replica has no subscription of this name.
@@ -157,7 +157,7 @@ pub enum ReplicaError {
     NotSubscribed {
         /// The name.
         name: String,
-        /// The names of the subscriptions, in words.
+        /// The names of the subscriptions, as a text.
         known: String,
     },
     /// A predicate is not valid.

@@ -143,7 +143,7 @@ fn is_here(object: &LocalObject) -> bool {
     object.value.is_some()
 }
 
-/// Counts what became of an object. One that is listed as a conflict is not removed, since it can be offered back.
+/// Counts an outcome. An object that is listed as a conflict does not count as removed, since it can be offered back.
 fn count(was_here: bool, outcome: &Outcome, counts: &mut IntakeCounts) {
     if outcome.conflict.is_some() {
         counts.conflicts += 1;

@@ -1,8 +1,8 @@
 //! A device's offline copy of its account's library, and of the sources to which it subscribes.
 //!
 //! [`Replica`] is a folder with a database. It is edited without a network, and [`Replica::sync`] brings it and the server
-//! together, as `docs/sync-protocol.md` specifies. What comes in and what goes out is decided by the pure machine in
-//! `driftline_core::sync`; this crate stores its results and sends its requests.
+//! together, as `docs/sync-protocol.md` specifies. The pure machine in `driftline_core::sync` decides; this crate stores its
+//! results and sends its requests.
 //!
 //! # Guarantees
 //! - Each answer is stored in one transaction with its cursor, and each push before it is sent. So a process that is killed

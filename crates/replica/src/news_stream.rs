@@ -1,6 +1,6 @@
 use reqwest::Response;
 
-/// A stream of a server's events, which tells that libraries have changes. It works with no folder.
+/// A stream of a server's events, which reports that libraries have changes. It uses no folder.
 #[derive(Debug)]
 pub struct NewsStream {
     response: Response,
@@ -17,7 +17,7 @@ impl NewsStream {
         }
     }
 
-    /// False if there were more libraries than a stream can tell of.
+    /// False if there were more libraries than a stream can cover.
     pub const fn names_all(&self) -> bool {
         self.names_all
     }
@@ -41,7 +41,7 @@ impl NewsStream {
 struct EventLines {
     /// The beginning of a line that has not ended yet.
     line: Vec<u8>,
-    /// True if the event that has not ended yet is of news.
+    /// True if the event that has not ended yet is named `news`.
     is_news: bool,
     has_news: bool,
 }

@@ -24,7 +24,7 @@ pub struct ReplicaObject {
     pub copy: Option<PostCopy>,
 }
 
-/// The copy of a post, in words.
+/// The copy of a post as plain text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PostCopy {
     /// The author, `name@host`.
@@ -149,16 +149,21 @@ pub struct KindCount {
 
 /// The number of objects that were not deleted here. Reads all of them.
 pub(crate) fn count(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    let sql = "select count(value) as objects from object";
-    let objects = tx.query_one(sql, &[], |row| row.i64("objects"))?;
-    Ok(usize::try_from(objects).unwrap_or_default())
+    count_by(tx, "select count(value) as number from object")
 }
 
 /// The number of objects with changes that were not sent yet.
 pub(crate) fn count_dirty(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    let sql = "select count(*) as objects from object where generation <> 0";
-    let objects = tx.query_one(sql, &[], |row| row.i64("objects"))?;
-    Ok(usize::try_from(objects).unwrap_or_default())
+    count_by(
+        tx,
+        "select count(*) as number from object where generation <> 0",
+    )
+}
+
+/// The `number` that a query selects.
+pub(crate) fn count_by(tx: &mut Tx<'_>, sql: &str) -> Result<usize, ReplicaError> {
+    let number = tx.query_one(sql, &[], |row| row.i64("number"))?;
+    Ok(usize::try_from(number).unwrap_or_default())
 }
 
 /// The digest of the server's versions of all objects.
@@ -215,7 +220,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, key: &ObjectKey) -> Result<(), ReplicaErro
     Ok(())
 }
 
-/// Stores what became of an object. `at_ms` is the time of a conflict in Unix ms.
+/// Stores the outcome for an object. `at_ms` is the time of a conflict in Unix ms.
 pub(crate) fn apply(
     tx: &mut Tx<'_>,
     key: &ObjectKey,

@@ -117,26 +117,22 @@ impl Replica {
         let _lock = folder.lock().await?;
         let found = ask(client, random).await?;
         let bits = random();
-        let db = open_db(&folder).await?;
-        let url = client.server().clone();
-        let binding = found.clone();
-        let outcome = db.write(Root::none(), move |tx| bind(tx, &url, &binding, bits));
-        let outcome = match outcome.await {
-            Ok(outcome) => client.token().write(folder.path()).map(|()| outcome),
-            Err(error) => Err(error),
+        let replica = Self {
+            db: open_db(&folder).await?,
+            folder,
+            url: client.server().clone(),
+            binding: found,
         };
-        match outcome {
-            Ok(outcome) => {
-                let replica = Self {
-                    folder,
-                    db,
-                    url: client.server().clone(),
-                    binding: found,
-                };
-                Ok((replica, outcome))
-            }
+        let (url, found) = (replica.url.clone(), replica.binding.clone());
+        let bound = replica.write(move |tx| bind(tx, &url, &found, bits)).await;
+        let written = bound.and_then(|outcome| {
+            let token = client.token();
+            token.write(replica.folder.path()).map(|()| outcome)
+        });
+        match written {
+            Ok(outcome) => Ok((replica, outcome)),
             Err(error) => {
-                db.close().await;
+                replica.close().await;
                 Err(error)
             }
         }
@@ -407,11 +403,9 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
 
 /// The value that a device may give an object.
 fn checked(key: &ObjectKey, value: Option<Value>) -> Result<Option<Value>, ReplicaError> {
-    match (key.kind(), &value) {
-        (None, _) | (Some(ObjectKind::Marker | ObjectKind::Profile), None) => {
-            return Err(ReplicaError::ReadOnly(key.clone()));
-        }
-        _ => {}
+    let is_editable = |kind: ObjectKind| value.is_some() || kind.is_deletable();
+    if !key.kind().is_some_and(is_editable) {
+        return Err(ReplicaError::ReadOnly(key.clone()));
     }
     let value = value
         .map(|value| ObjectValue::read(key, value))

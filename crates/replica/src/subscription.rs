@@ -7,14 +7,14 @@ use crate::{
 };
 
 impl Replica {
-    /// Subscribes to the sources with these names, beside those that are subscribed. The next sync copies their posts that match
+    /// Subscribes to the sources with these names, in addition to the present ones. The next sync copies their posts that match
     /// the filter, a predicate in its text form, or all of them without one, and removes others. Returns all subscriptions, by
     /// the sources' names.
     ///
     /// # Errors
     /// [`ReplicaError::NoSource`] if the account may read no source with one of the names; [`ReplicaError::Query`] if the filter
-    /// is not valid, or has a term that a filter of a synced library must not have. Nothing is subscribed then. Another [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the
-    /// database fails.
+    /// is not valid, or has a term that a filter of a synced library must not have. Nothing is subscribed then. Another
+    /// [`ReplicaError`] if the server gives no good answer, is another one or answers for another account, or the database fails.
     pub async fn subscribe(
         &self,
         client: &Client,
@@ -82,7 +82,7 @@ impl Replica {
     }
 }
 
-/// Names in words.
+/// Names as a text.
 pub(crate) fn in_words<'a>(names: impl Iterator<Item = &'a str>) -> String {
     match names.collect::<Vec<_>>().as_slice() {
         [] => "none".to_owned(),

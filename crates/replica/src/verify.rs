@@ -135,7 +135,7 @@ impl Replica {
     }
 
     /// Compares the copy of a source with the library as it is; `None` if the account may not read it any more. Its cursors are
-    /// not compared, which would tell of posts that the account may not see: if the digests differ twice and nothing comes
+    /// not compared, since they would reveal posts that the account may not see: if the digests differ twice and nothing comes
     /// between, the copies differ. Once is not enough, since a deleted post is hidden a moment before its tombstone is in the
     /// library.
     async fn verify_source(
@@ -151,7 +151,9 @@ impl Replica {
             let there = match self.digest_there(client, context, row).await {
                 Err(error @ ReplicaError::NoSync { status: 404, .. }) => {
                     self.pull(client, context).await?;
-                    return match self.is_subscribed(library).await? {
+                    let library = library.to_owned();
+                    let row = self.read(move |tx| subscription_row::get(tx, &library));
+                    return match row.await?.is_some_and(|row| !row.is_gone) {
                         true => Err(error),
                         false => Ok(None),
                     };
@@ -177,15 +179,6 @@ impl Replica {
             break;
         }
         Ok(Some(verified))
-    }
-
-    async fn is_subscribed(&self, library: &str) -> Result<bool, ReplicaError> {
-        let library = library.to_owned();
-        self.read(move |tx| {
-            let row = subscription_row::get(tx, &library)?;
-            Ok(row.is_some_and(|row| !row.is_gone))
-        })
-        .await
     }
 
     /// The digest of the copy of a source.
@@ -289,7 +282,7 @@ fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaE
     }
 }
 
-/// The time after which another look is taken.
+/// The time between two comparisons.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The number of tries while others change a library.
 const MAX_TRIES: u32 = 5;

@@ -13,6 +13,18 @@ use support::{
     notes::{OTHER, POST, chunk, note, object, status, stored, synced, texts},
 };
 
+/// A device that has synced two notes.
+async fn with_two_notes(server: &Server) -> Device {
+    let notes = json!([object(POST, 3, "a"), object(OTHER, 4, "b")]);
+    synced(server, notes).await
+}
+
+/// Syncs a device, which gets no answer to one of its requests.
+async fn lose_answer(device: &Device, server: &Server) {
+    let error = device.sync(server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+}
+
 #[tokio::test]
 async fn an_interrupted_full_sync_goes_on_at_its_cursor() {
     let server = Server::start();
@@ -20,8 +32,7 @@ async fn an_interrupted_full_sync_goes_on_at_its_cursor() {
     let newest = json!([object(OTHER, 9, "b")]);
     server.then_news(chunk("full", "c5", true, newest, json!([])));
     server.then(Answer::Lost);
-    let error = device.sync(&server).await.unwrap_err();
-    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    lose_answer(&device, &server).await;
     let cursors = server.requests();
     let cursors: Vec<Value> = cursors.iter().map(support::Request::cursor).collect();
     assert_eq!(cursors, [Value::Null, json!("c5")]);
@@ -118,11 +129,7 @@ async fn answers_of_a_proxy_are_told_from_refusals() {
 #[tokio::test]
 async fn a_chunk_that_comes_twice_changes_nothing_more() {
     let server = Server::start();
-    let device = synced(
-        &server,
-        json!([object(POST, 3, "a"), object(OTHER, 4, "b")]),
-    )
-    .await;
+    let device = with_two_notes(&server).await;
     for _ in 0..2 {
         let gone = json!([{"key": OTHER, "usn": "11"}]);
         let changed = json!([object(POST, 10, "c")]);
@@ -142,8 +149,7 @@ async fn a_push_whose_answer_was_lost_is_sent_again_as_it_was() {
     assert!(!device.edit(POST, Some(note("a"))).await);
     server.then_news(json!([]));
     server.then(Answer::Lost);
-    let error = device.sync(&server).await.unwrap_err();
-    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    lose_answer(&device, &server).await;
     let [pull, first] = server.requests().try_into().unwrap();
     assert!(!pull.is_push() && first.is_push());
     assert_eq!(first.json()["sequence"], "1");
@@ -347,11 +353,7 @@ async fn most_of_a_replica_is_removed_only_if_a_person_agrees() {
 #[tokio::test]
 async fn what_a_server_lost_is_offered_back() {
     let server = Server::start();
-    let device = synced(
-        &server,
-        json!([object(POST, 3, "a"), object(OTHER, 4, "b")]),
-    )
-    .await;
+    let device = with_two_notes(&server).await;
     let diverged = json!([{"library": "account", "state": "diverged"}]);
     server.then_news(diverged);
     server.then_news(chunk(
@@ -585,11 +587,7 @@ async fn a_list_takes_its_accounts_along_without_a_question() {
 #[tokio::test]
 async fn what_another_device_changes_during_a_reconciliation_is_not_lost() {
     let server = Server::start();
-    let device = synced(
-        &server,
-        json!([object(POST, 3, "a"), object(OTHER, 4, "b")]),
-    )
-    .await;
+    let device = with_two_notes(&server).await;
     server.then_news(json!([{"library": "account", "state": "diverged"}]));
     let full = json!([object(POST, 3, "a")]);
     server.then_news(chunk("full", "d8", false, full, json!([])));

@@ -163,7 +163,7 @@ impl BookmarkWatch {
         Ok((renewed, has_more))
     }
 
-    /// Gives USNs to those of some bookmarks whose posts are shown otherwise than before.
+    /// Gives USNs to the bookmarks whose posts are shown in another version than before.
     async fn compare(&self, bookmarks: &[BookmarkKey]) -> Result<usize, StoreError> {
         let mut by_account: BTreeMap<LocalAccountId, Vec<LocalId>> = BTreeMap::new();
         for bookmark in bookmarks {

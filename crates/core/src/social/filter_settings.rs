@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use super::list_settings::{TextError, check_text};
 
 named_enum! {
@@ -45,7 +47,7 @@ pub struct FilterSettings {
 }
 
 /// A keyword of a filter.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterKeyword {
     /// The text to find: 1 to 512 characters.
     pub keyword: String,

@@ -1,3 +1,5 @@
+use serde::{Deserialize, Serialize};
+
 use crate::predicate::Predicate;
 
 named_enum! {
@@ -16,17 +18,21 @@ named_enum! {
 }
 
 /// The settings of a list: of accounts, or of the posts that a predicate selects.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListSettings {
     /// The title: 1 to 100 characters.
     pub title: String,
     /// The replies that it shows.
+    #[serde(default)]
     pub replies_policy: RepliesPolicy,
     /// True if the home timeline omits the posts of its accounts.
+    #[serde(default)]
     pub exclusive: bool,
     /// The predicate that selects the posts. Such a list has no accounts.
+    #[serde(default)]
     pub predicate: Option<Predicate>,
     /// True if the owner is notified of each new post that the predicate selects.
+    #[serde(default)]
     pub notify: bool,
 }
 

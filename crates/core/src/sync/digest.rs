@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
-use super::{ObjectKey, Usn, same_value::versioned};
+use super::{ObjectKey, Usn, key::is_hex, same_value::versioned};
 use crate::{post::Visibility, predicate::Predicate};
 
 /// A digest of the living objects of a library. It does not depend on their order.
@@ -82,11 +82,9 @@ impl LibraryDigest {
 
     /// The digest of an answer; `None` if its text is invalid.
     pub fn of_answer(answer: &DigestAnswer) -> Option<Self> {
-        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
-        let is_text = answer.digest.len() == 16 && answer.digest.bytes().all(is_digit);
         let sum = u64::from_str_radix(&answer.digest, 16).ok()?;
         let count = answer.count;
-        is_text.then_some(Self { count, sum })
+        is_hex(&answer.digest, 16).then_some(Self { count, sum })
     }
 
     /// Adds an object by its [`object_digest`].

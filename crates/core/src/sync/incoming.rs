@@ -84,32 +84,13 @@ fn merge(local: LocalObject, theirs: &Incoming) -> Outcome {
     }
 }
 
-/// True if the objects of a kind are members of a set: they are added and deleted, but not changed.
+/// True if the objects of a kind are members of a set.
 pub(super) fn is_in_set(kind: Option<ObjectKind>) -> bool {
-    match kind {
-        Some(
-            ObjectKind::Bookmark
-            | ObjectKind::Favourite
-            | ObjectKind::ListMember
-            | ObjectKind::Block,
-        ) => true,
-        Some(
-            ObjectKind::List
-            | ObjectKind::Marker
-            | ObjectKind::Filter
-            | ObjectKind::Note
-            | ObjectKind::Draft
-            | ObjectKind::Profile
-            | ObjectKind::Follow
-            | ObjectKind::Mute
-            | ObjectKind::AccountNote,
-        )
-        | None => false,
-    }
+    kind.is_some_and(ObjectKind::is_in_set)
 }
 
-/// True if only what the server adds to a member of a set is newer than the base, such as the copy of a post: then the device
-/// has seen the addition.
+/// True if only the server's part of a member of a set is newer than the base, such as the copy of a post: then the device has
+/// seen the addition.
 fn is_same_addition(base: Option<&Value>, theirs: &Value) -> bool {
     let added = base.and_then(|base| base.get("added"));
     added.is_some() && added == theirs.get("added")
@@ -178,8 +159,8 @@ impl Incoming {
         })
     }
 
-    /// The part of a deleted object that is kept while the stored push has a change of it: a late answer must not be taken for one to
-    /// an object that is added again.
+    /// The part of a deleted object that is kept while the stored push has a change of it: a late answer must not be mistaken for
+    /// the answer to an object that is added again.
     fn tombstone(&self) -> LocalObject {
         LocalObject {
             key: self.key.clone(),
@@ -227,7 +208,7 @@ impl Incoming {
     }
 
     /// True if this is newer than the version on which the object is based, and differs only in members that the server gives:
-    /// whoever the account follows has accepted it, for example. Members of sets have no values that tell two additions apart.
+    /// the followed account has accepted the follow, for example. Members of sets have no values that distinguish two additions.
     fn is_like_base_of(&self, local: &LocalObject) -> bool {
         let kind = local.key.kind();
         !is_in_set(kind)
@@ -236,8 +217,8 @@ impl Incoming {
             && same_value(kind, self.value.as_ref(), local.base_value())
     }
 
-    /// True if this is what the device itself has sent: the object was edited after that. Members of sets have no values that
-    /// tell the device's addition from another's.
+    /// True if this is the device's own change, after which the object was edited. Members of sets have no values that
+    /// distinguish the device's addition from another's.
     fn is_echo(&self, sent: &SentChange, local: &LocalObject) -> bool {
         let kind = local.key.kind();
         !is_in_set(kind)

@@ -2,39 +2,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::ObjectKind;
 use crate::social::MarkedTimeline;
-
-named_enum! {
-    /// The kinds of objects of an account's library. The name of an object's kind begins its key.
-    pub enum ObjectKind: "kebab-case" {
-        /// A bookmarked post.
-        Bookmark,
-        /// A favourite post.
-        Favourite,
-        /// A list of accounts, or a saved predicate.
-        List,
-        /// An account of a list.
-        ListMember,
-        /// A read marker of a timeline.
-        Marker,
-        /// A filter with its keywords and posts.
-        Filter,
-        /// A note on a post.
-        Note,
-        /// A post that is not posted yet.
-        Draft,
-        /// The account's own profile.
-        Profile,
-        /// A follow of an account, or a request to follow it.
-        Follow,
-        /// A block of an account.
-        Block,
-        /// A mute of an account.
-        Mute,
-        /// A note on an account.
-        AccountNote,
-    }
-}
 
 /// The key of an object: the name of its kind, a colon, and what names it among those of the kind. It never changes. The
 /// device that creates the object makes it, so a repeated creation is the same object.
@@ -48,7 +17,7 @@ pub struct ObjectKey(String);
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
     /// It has no kind.
-    #[error("{0:?} is no key; expected KIND:NAME, such as marker:home")]
+    #[error("{0:?} is not a key; expected KIND:NAME, such as marker:home")]
     NoKind(String),
     /// It is too long.
     #[error("a key has at most {MAX_KEY_BYTES} bytes")]
@@ -57,7 +26,7 @@ pub enum KeyError {
     #[error("a key has no control characters")]
     Control,
     /// The name is not of its kind.
-    #[error("{key:?} is no key: {expected}")]
+    #[error("{key:?} is not a key: {expected}")]
     Name {
         /// The text.
         key: String,
@@ -164,36 +133,35 @@ impl ObjectKey {
 
 /// The form of names of a kind, if this one is not valid.
 fn refusal(kind: ObjectKind, name: &str) -> Option<&'static str> {
-    let is_valid = match kind {
-        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => true,
-        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => is_random(name),
-        ObjectKind::Marker => name.parse::<MarkedTimeline>().is_ok(),
-        ObjectKind::ListMember => name
-            .split_once(':')
-            .is_some_and(|(list, acct)| is_random(list) && is_acct(acct)),
-        ObjectKind::Profile => name == OWN,
-        ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
-            is_acct(name)
+    let (is_valid, expected) = match kind {
+        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => return None,
+        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => (
+            is_hex(name, 32),
+            "expected 32 hexadecimal digits in lower case",
+        ),
+        ObjectKind::Marker => (
+            name.parse::<MarkedTimeline>().is_ok(),
+            "expected home or notifications",
+        ),
+        ObjectKind::ListMember => {
+            let parts = name.split_once(':');
+            (
+                parts.is_some_and(|(list, acct)| is_hex(list, 32) && is_acct(acct)),
+                "expected a list's 32 digits, a colon, and USER@HOST",
+            )
         }
-    };
-    let expected = match kind {
-        ObjectKind::Bookmark | ObjectKind::Favourite | ObjectKind::Note => "expected a post's URI",
-        ObjectKind::List | ObjectKind::Filter | ObjectKind::Draft => {
-            "expected 32 hexadecimal digits in lower case"
-        }
-        ObjectKind::Marker => "expected home or notifications",
-        ObjectKind::ListMember => "expected a list's 32 digits, a colon, and USER@HOST",
-        ObjectKind::Profile => "expected self",
+        ObjectKind::Profile => (name == OWN, "expected self"),
         ObjectKind::Follow | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote => {
-            "expected USER@HOST"
+            (is_acct(name), "expected USER@HOST")
         }
     };
     (!is_valid).then_some(expected)
 }
 
-fn is_random(name: &str) -> bool {
+/// True if a text has exactly this number of hexadecimal digits, in lower case, and nothing else.
+pub(super) fn is_hex(text: &str, digits: usize) -> bool {
     let is_digit = |b: u8| b.is_ascii_digit() || (b'a'..=b'f').contains(&b);
-    name.len() == 32 && name.bytes().all(is_digit)
+    text.len() == digits && text.bytes().all(is_digit)
 }
 
 fn is_acct(acct: &str) -> bool {
@@ -221,6 +189,12 @@ impl TryFrom<String> for ObjectKey {
     }
 }
 
+/// The host of the server's accounts in keys: that of its address may change.
+pub const LOCAL_HOST: &str = "local";
+/// The host of accounts in keys whose names are unknown, which have their IDs as names.
+pub const UNNAMED_HOST: &str = "unnamed";
+/// The beginning of the name of a post without a URI in keys and values; the ID follows.
+pub const POST_ID_PREFIX: &str = "id:";
 /// The name of the one object of its kind.
 const OWN: &str = "self";
 /// The largest length of a key: PostgreSQL has no longer ones in an index.

@@ -8,6 +8,7 @@ mod digest;
 mod draft;
 mod incoming;
 mod key;
+mod kind;
 mod message;
 mod partial_entry;
 mod profile;
@@ -28,7 +29,8 @@ pub use conflict::{Conflict, ConflictReason, Outcome};
 pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
 pub use draft::{DraftValue, MAX_DRAFT_CHARS};
 pub use incoming::{Incoming, incoming};
-pub use key::{KeyError, ObjectKey, ObjectKind};
+pub use key::{KeyError, LOCAL_HOST, ObjectKey, POST_ID_PREFIX, UNNAMED_HOST};
+pub use kind::ObjectKind;
 pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
@@ -44,12 +46,13 @@ pub use session::{ACCOUNT_LIBRARY, Intake, SyncSession, SyncStep, SyncStop};
 pub use source_session::{SourceIntake, SourceProgress, SourceSession};
 pub use stored_push::{
     DeviceIdentity, MAX_PUSH_BYTES, MAX_PUSH_CHANGES, NextPush, SentChange, StoredPush, next_push,
+    push_hash,
 };
 pub use sweep::{SweepMode, is_mass_deletion, library_gone, sweep};
 pub use text_merge::merge_lines;
 pub use usn::Usn;
 pub use value::{
-    AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
-    MAX_ACCOUNT_NOTE_CHARS, MAX_NOTE_CHARS, MarkerValue, MemberValue, MuteValue, NoteValue,
-    ObjectValue, PostValue, VALUE_FORM, ValueError,
+    AccountNoteValue, AccountValue, FilterValue, FollowValue, MAX_ACCOUNT_NOTE_CHARS,
+    MAX_NOTE_CHARS, MarkerValue, MuteValue, NoteValue, ObjectValue, PostValue, VALUE_FORM,
+    ValueError,
 };

@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::social::{Nickname, Profile, ProfileField};
 
-/// The value of the account's own profile: what the account says about itself, and its settings. Pictures are not part of it.
+/// The value of the account's own profile: its public texts, and its settings. Pictures are not part of it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfileValue {
     /// The nickname; may be empty.
@@ -32,12 +32,6 @@ impl ProfileValue {
         }
     }
 
-    /// Removes empty rows.
-    pub(super) fn normalize(&mut self) {
-        let is_empty = |field: &ProfileField| field.name.is_empty() && field.value.is_empty();
-        self.fields.retain(|field| !is_empty(field));
-    }
-
     /// The nickname and the profile, with the pictures of `known`.
     ///
     /// # Errors
@@ -56,7 +50,10 @@ impl ProfileValue {
         Ok((nickname, profile))
     }
 
-    pub(super) fn check(&self) -> Result<(), String> {
+    /// Removes empty rows, and checks the limits.
+    pub(super) fn check(&mut self) -> Result<(), String> {
+        let is_empty = |field: &ProfileField| field.name.is_empty() && field.value.is_empty();
+        self.fields.retain(|field| !is_empty(field));
         self.clone().parts(Profile::default()).map(drop)
     }
 }

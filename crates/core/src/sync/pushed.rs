@@ -6,7 +6,7 @@ use super::{
 /// Returns the outcome for the replica's object when the server answers the change that was sent.
 ///
 /// The object may have been edited since. It may also have another base, if the answer is a repeated one and a pull came
-/// between: then the pull has already said what the answer says, unless the answer has a higher USN.
+/// between: then the pull has brought what the answer reports, unless the answer has a higher USN.
 pub fn pushed(local: Option<LocalObject>, sent: &SentChange, result: &ChangeResult) -> Outcome {
     let Some(mut local) = local else {
         return Outcome::default();

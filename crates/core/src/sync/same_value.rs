@@ -1,6 +1,6 @@
 use serde_json::Value;
 
-use super::ObjectKind;
+use super::{ObjectKind, kind::COPY};
 
 /// True if two versions of an object of `kind` are the same; `None` is a deleted object. Members that only the server
 /// gives are not compared.
@@ -8,7 +8,7 @@ pub fn same_value(kind: Option<ObjectKind>, one: Option<&Value>, other: Option<&
     same_without(server_members(kind), one, other)
 }
 
-/// True if two values of an object with the same USN are of one version. Members that may change without a USN are not
+/// True if two values of an object with the same USN belong to one version. Members that may change without a USN are not
 /// compared.
 pub(super) fn same_version(
     kind: Option<ObjectKind>,
@@ -89,24 +89,7 @@ pub(super) fn without_copy(kind: Option<ObjectKind>, mut value: Value) -> Value 
 
 /// The members of a kind's values that only the server gives.
 fn server_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
-    match kind {
-        Some(ObjectKind::Bookmark) => &["post", "added", COPY],
-        Some(ObjectKind::Favourite) => &["post"],
-        Some(
-            ObjectKind::ListMember | ObjectKind::Block | ObjectKind::Mute | ObjectKind::AccountNote,
-        ) => &["account"],
-        // The followed account accepts the follow.
-        Some(ObjectKind::Follow) => &["account", "requested"],
-        Some(
-            ObjectKind::List
-            | ObjectKind::Marker
-            | ObjectKind::Filter
-            | ObjectKind::Note
-            | ObjectKind::Draft
-            | ObjectKind::Profile,
-        )
-        | None => &[],
-    }
+    kind.map(ObjectKind::server_members).unwrap_or_default()
 }
 
 /// The members of a kind's values that may change without a USN.
@@ -117,9 +100,6 @@ fn unversioned_members(kind: Option<ObjectKind>) -> &'static [&'static str] {
         kind => server_members(kind),
     }
 }
-
-/// The member of a bookmark's value that has the copy of its post.
-const COPY: &str = "status";
 
 #[cfg(test)]
 mod tests {

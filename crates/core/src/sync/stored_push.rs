@@ -79,8 +79,7 @@ impl DeviceIdentity {
 impl StoredPush {
     /// The SHA-256 of the body, in hexadecimal.
     pub fn hash(&self) -> String {
-        let digest = Sha256::digest(self.body.as_bytes());
-        digest.iter().map(|byte| format!("{byte:02x}")).collect()
+        push_hash(self.body.as_bytes())
     }
 
     /// The change of an object.
@@ -108,9 +107,16 @@ impl SentChange {
     }
 }
 
-/// Builds the next push from the dirty objects of a replica, of which it takes at most `max_changes`, and no more than a push
-/// may have. Deleted blocks, filters, notes and drafts come first, then lists and follows that are
-/// added or changed, and deleted lists last; else objects come in the order of their edits.
+/// The SHA-256 of the body of a push, in hexadecimal.
+pub fn push_hash(body: &[u8]) -> String {
+    let digest = Sha256::digest(body);
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Builds the next push from at most `max_changes` dirty objects of a replica, and from no more than a push may have.
+///
+/// Deleted blocks, filters, notes and drafts come first, then lists and follows that are added or changed, and deleted lists
+/// last; else objects come in the order of their edits.
 ///
 /// The body also has the replica's cursor. Pushes of two clones of a device are equal only if the clones have seen the same
 /// changes.
@@ -177,8 +183,8 @@ fn change(object: &LocalObject) -> PushChange {
 }
 
 /// The place of a change among those of a push: a list is there before its members, and as long as they are. Only followed
-/// accounts are members, and only accounts that are not blocked are followed. A library has at most so many filters, notes and
-/// drafts, so one is deleted before another is added.
+/// accounts are members, and only accounts that are not blocked are followed. The numbers of filters, notes
+/// and drafts are limited, so one is deleted before another is added.
 fn rank(object: &LocalObject) -> u8 {
     match (object.key.kind(), &object.value) {
         (
@@ -218,6 +224,23 @@ mod tests {
         LocalObject::added(ObjectKey::parse(key).expect("a key"), value, generation)
     }
 
+    fn deleted(key: &str, generation: u64) -> LocalObject {
+        LocalObject {
+            value: None,
+            ..added(key, json!({}), generation)
+        }
+    }
+
+    /// The next push of a new device.
+    fn next(dirty: Vec<LocalObject>) -> NextPush {
+        let progress = LibraryProgress::default();
+        next_push(DeviceIdentity::new(1), &progress, dirty, MAX_PUSH_CHANGES)
+    }
+
+    fn push(dirty: Vec<LocalObject>) -> StoredPush {
+        next(dirty).push.expect("a push")
+    }
+
     fn keys(push: &StoredPush) -> Vec<&str> {
         push.changes
             .iter()
@@ -228,19 +251,15 @@ mod tests {
     #[test]
     fn lists_are_there_before_their_members_and_after_them() {
         let (new, old) = (format!("{:032x}", 2), format!("{:032x}", 1));
-        let deleted = |object: LocalObject| LocalObject {
-            value: None,
-            ..object
-        };
         let list = format!("list:{new}");
         let (member, other) = (
             format!("list-member:{new}:ann@a.example"),
             format!("list-member:{old}:ann@a.example"),
         );
         let dirty = vec![
-            deleted(added(&format!("list:{old}"), json!({}), 1)),
+            deleted(&format!("list:{old}"), 1),
             added(&member, json!({"account": "7"}), 2),
-            deleted(added(&other, json!({}), 3)),
+            deleted(&other, 3),
             added(&list, json!({"title": "cats"}), 4),
         ];
         let progress = LibraryProgress {
@@ -268,20 +287,13 @@ mod tests {
     #[test]
     fn an_unblocked_account_is_followed_before_it_is_in_a_list() {
         let member = format!("list-member:{:032x}:ann@a.example", 1);
-        let unblocked = LocalObject {
-            value: None,
-            ..added("block:ann@a.example", json!({}), 4)
-        };
         let follow = json!({"reblogs": false, "account": "7", "requested": true});
-        let dirty = vec![
+        let push = push(vec![
             added(&member, json!({}), 1),
             added("follow:ann@a.example", follow, 3),
-            unblocked,
+            deleted("block:ann@a.example", 4),
             added("mute:bob@a.example", json!({}), 2),
-        ];
-        let progress = LibraryProgress::default();
-        let next = next_push(DeviceIdentity::new(1), &progress, dirty, MAX_PUSH_CHANGES);
-        let push = next.push.expect("a push");
+        ]);
         let expected = [
             "block:ann@a.example",
             "follow:ann@a.example",
@@ -299,14 +311,8 @@ mod tests {
         let names = ["note:".to_owned(), "account-note:ann@a.example".to_owned()];
         for name in kinds.into_iter().chain(names) {
             let (new, old) = (format!("{name}1"), format!("{name}2"));
-            let deleted = LocalObject {
-                value: None,
-                ..added(&old, json!({}), 2)
-            };
-            let dirty = vec![added(&new, json!({"text": "a"}), 1), deleted];
-            let progress = LibraryProgress::default();
-            let next = next_push(DeviceIdentity::new(1), &progress, dirty, MAX_PUSH_CHANGES);
-            assert_eq!(keys(&next.push.expect("a push")), [&old, &new]);
+            let dirty = vec![added(&new, json!({"text": "a"}), 1), deleted(&old, 2)];
+            assert_eq!(keys(&push(dirty)), [&old, &new]);
         }
     }
 
@@ -346,43 +352,17 @@ mod tests {
             let text = "n".repeat(length);
             added(&format!("note:{number}"), json!({ "text": text }), number)
         };
-        let many = (1..=250).map(|number| note(number, 10)).collect();
-        let push = next_push(
-            DeviceIdentity::new(1),
-            &LibraryProgress::default(),
-            many,
-            MAX_PUSH_CHANGES,
-        )
-        .push
-        .expect("a push");
-        assert_eq!(push.changes.len(), MAX_PUSH_CHANGES);
-        assert_eq!(keys(&push)[99], "note:100");
+        let many = push((1..=250).map(|number| note(number, 10)).collect());
+        assert_eq!(many.changes.len(), MAX_PUSH_CHANGES);
+        assert_eq!(keys(&many)[99], "note:100");
 
-        let large = (1..=40).map(|number| note(number, 30_000)).collect();
-        let push = next_push(
-            DeviceIdentity::new(1),
-            &LibraryProgress::default(),
-            large,
-            MAX_PUSH_CHANGES,
-        )
-        .push
-        .expect("a push");
-        assert!(push.body.len() <= MAX_PUSH_BYTES);
-        assert!(push.body.len() > MAX_PUSH_BYTES - 31_000);
+        let large = push((1..=40).map(|number| note(number, 30_000)).collect());
+        assert!(large.body.len() <= MAX_PUSH_BYTES);
+        assert!(large.body.len() > MAX_PUSH_BYTES - 31_000);
 
-        let next = next_push(
-            DeviceIdentity::new(1),
-            &LibraryProgress::default(),
-            vec![note(1, 999_000), note(2, 2)],
-            MAX_PUSH_CHANGES,
-        );
-        assert_eq!(next.push.expect("a push").changes.len(), 2);
-        let next = next_push(
-            DeviceIdentity::new(1),
-            &LibraryProgress::default(),
-            vec![note(1, 1_000_000), note(2, 2)],
-            MAX_PUSH_CHANGES,
-        );
+        let both = push(vec![note(1, 999_000), note(2, 2)]);
+        assert_eq!(both.changes.len(), 2);
+        let next = next(vec![note(1, 1_000_000), note(2, 2)]);
         assert_eq!(next.too_large, [note(1, 1_000_000)]);
         assert_eq!(keys(&next.push.expect("a push")), ["note:2"]);
     }

@@ -41,7 +41,9 @@ impl<'de> Deserialize<'de> for Usn {
             text == "0" || (!text.starts_with('0') && text.bytes().all(|b| b.is_ascii_digit()));
         let number = text.parse().ok().filter(|_| is_canonical);
         number.map(Self).ok_or_else(|| {
-            D::Error::custom(format_args!("{text:?} is no USN; expected decimal digits"))
+            D::Error::custom(format_args!(
+                "{text:?} is not a USN; expected decimal digits"
+            ))
         })
     }
 }

@@ -2,22 +2,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DraftValue, ObjectKey, ObjectKind, ProfileValue};
-use crate::{
-    predicate::Predicate,
-    social::{FilterAction, FilterContext, FilterKeyword, FilterSettings, RepliesPolicy},
-};
+use crate::social::{FilterAction, FilterContext, FilterKeyword, FilterSettings, ListSettings};
 
 /// The value of an object of a kind that this version knows. In JSON it is the `value` alone: the key names the kind.
 ///
 /// Stores keep digests of the JSON: a change of what [`ObjectValue::json`] writes for a stored object raises [`VALUE_FORM`].
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
 pub enum ObjectValue {
     /// A bookmark or favourite.
     Post(PostValue),
     /// A list.
-    List(ListValue),
+    List(ListSettings),
     /// An account of a list.
-    Member(MemberValue),
+    Member(AccountValue),
     /// A read marker.
     Marker(MarkerValue),
     /// A filter.
@@ -31,7 +29,7 @@ pub enum ObjectValue {
     /// A follow.
     Follow(FollowValue),
     /// A block.
-    Block(BlockValue),
+    Block(AccountValue),
     /// A mute.
     Mute(MuteValue),
     /// A note on an account.
@@ -52,28 +50,9 @@ pub struct PostValue {
     pub status: Option<Value>,
 }
 
-/// The value of a list.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ListValue {
-    /// The title.
-    pub title: String,
-    /// The replies that it shows.
-    #[serde(default)]
-    pub replies_policy: RepliesPolicy,
-    /// True if the home timeline omits the posts of its accounts.
-    #[serde(default)]
-    pub exclusive: bool,
-    /// The predicate that selects its posts.
-    #[serde(default)]
-    pub predicate: Option<Predicate>,
-    /// True if the owner is notified of its posts.
-    #[serde(default)]
-    pub notify: bool,
-}
-
-/// The value of an account in a list.
+/// The value of an account in a list, and of a block.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct MemberValue {
+pub struct AccountValue {
     /// The ID by which the server knows the account. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
@@ -98,18 +77,9 @@ pub struct FilterValue {
     /// The time at which it ends, in Unix ms.
     pub expires_at: Option<i64>,
     /// Its keywords.
-    pub keywords: Vec<KeywordValue>,
+    pub keywords: Vec<FilterKeyword>,
     /// The URIs of posts that it selects.
     pub posts: Vec<String>,
-}
-
-/// A keyword of a filter.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct KeywordValue {
-    /// The keyword.
-    pub keyword: String,
-    /// True if it is compared with whole words.
-    pub whole_word: bool,
 }
 
 /// The value of a note.
@@ -131,14 +101,6 @@ pub struct FollowValue {
     /// True until the followed account accepts the follow. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<bool>,
-    /// The ID by which the server knows the account. Devices omit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-}
-
-/// The value of a block.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BlockValue {
     /// The ID by which the server knows the account. Devices omit it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<String>,
@@ -172,7 +134,7 @@ fn yes() -> bool {
     true
 }
 
-/// The reason why a value is not one of its key's kind.
+/// The reason why JSON is not a value of its key's kind.
 #[derive(Debug, thiserror::Error)]
 pub enum ValueError {
     /// This version does not know the kind.
@@ -187,27 +149,14 @@ pub enum ValueError {
         #[source]
         source: serde_json::Error,
     },
-    /// The marker's place is not a number.
-    #[error("the value of {0} is not valid: last_read must be decimal digits")]
-    Place(ObjectKey),
-    /// The note is empty or too long.
-    #[error(
-        "the value of {0} is not valid: a note has 1 to {MAX_NOTE_CHARS} characters, and no U+0000"
-    )]
-    NoteLength(ObjectKey),
-    /// A member exceeds a limit of its kind.
+    /// A member is not valid.
     #[error("the value of {key} is not valid: {reason}")]
     Invalid {
         /// The key.
         key: ObjectKey,
-        /// The limit.
+        /// The reason.
         reason: String,
     },
-    /// The note on an account is empty or too long.
-    #[error(
-        "the value of {0} is not valid: a note on an account has 1 to {MAX_ACCOUNT_NOTE_CHARS} characters, and no U+0000"
-    )]
-    AccountNoteLength(ObjectKey),
 }
 
 impl ObjectValue {
@@ -239,20 +188,14 @@ impl ObjectValue {
             key: key.clone(),
             source,
         })?;
-        match &mut value {
-            Self::Filter(filter) => filter.normalize(),
-            Self::Profile(profile) => profile.normalize(),
-            _ => {}
-        }
-        let checked = match &value {
-            Self::Marker(marker) if marker.place().is_none() => {
-                return Err(ValueError::Place(key.clone()));
-            }
-            Self::Note(note) if !is_text(&note.text, MAX_NOTE_CHARS) => {
-                return Err(ValueError::NoteLength(key.clone()));
-            }
-            Self::AccountNote(note) if !is_text(&note.text, MAX_ACCOUNT_NOTE_CHARS) => {
-                return Err(ValueError::AccountNoteLength(key.clone()));
+        let checked = match &mut value {
+            Self::Marker(marker) => match marker.place() {
+                Some(_) => Ok(()),
+                None => Err("last_read must be decimal digits".to_owned()),
+            },
+            Self::Note(note) => check_text("a note", &note.text, MAX_NOTE_CHARS),
+            Self::AccountNote(note) => {
+                check_text("a note on an account", &note.text, MAX_ACCOUNT_NOTE_CHARS)
             }
             Self::Filter(filter) => filter.check(),
             Self::Draft(draft) => draft.check(),
@@ -269,22 +212,8 @@ impl ObjectValue {
 
     /// The JSON of the value.
     pub fn json(&self) -> Value {
-        let json = match self {
-            Self::Post(value) => serde_json::to_value(value),
-            Self::List(value) => serde_json::to_value(value),
-            Self::Member(value) => serde_json::to_value(value),
-            Self::Marker(value) => serde_json::to_value(value),
-            Self::Filter(value) => serde_json::to_value(value),
-            Self::Note(value) => serde_json::to_value(value),
-            Self::Draft(value) => serde_json::to_value(value),
-            Self::Profile(value) => serde_json::to_value(value),
-            Self::Follow(value) => serde_json::to_value(value),
-            Self::Block(value) => serde_json::to_value(value),
-            Self::Mute(value) => serde_json::to_value(value),
-            Self::AccountNote(value) => serde_json::to_value(value),
-        };
         // Their keys are texts, so nothing can fail.
-        json.unwrap_or_default()
+        serde_json::to_value(self).unwrap_or_default()
     }
 }
 
@@ -315,25 +244,12 @@ impl FilterValue {
         }
     }
 
-    /// Its keywords.
-    pub fn rules(&self) -> Vec<FilterKeyword> {
-        let rules = self.keywords.iter().map(|keyword| FilterKeyword {
-            keyword: keyword.keyword.clone(),
-            whole_word: keyword.whole_word,
-        });
-        rules.collect()
-    }
-
-    fn normalize(&mut self) {
-        self.contexts.sort_unstable();
-        self.contexts.dedup();
-    }
-
-    fn check(&self) -> Result<(), String> {
+    /// Brings the contexts into their order, and checks the limits.
+    fn check(&mut self) -> Result<(), String> {
         let settings = self.settings().checked();
-        settings.map_err(|error| error.to_string())?;
-        for rule in self.rules() {
-            rule.check().map_err(|error| error.to_string())?;
+        self.contexts = settings.map_err(|error| error.to_string())?.contexts;
+        for keyword in &self.keywords {
+            keyword.check().map_err(|error| error.to_string())?;
         }
         check_end(self.expires_at)
     }
@@ -348,9 +264,15 @@ fn check_end(expires_at: Option<i64>) -> Result<(), String> {
     }
 }
 
-fn is_text(text: &str, max_chars: usize) -> bool {
+/// Checks the text of `note`, such as a note on an account.
+fn check_text(note: &str, text: &str, max_chars: usize) -> Result<(), String> {
     let length = text.chars().take(max_chars + 1).count();
-    (1..=max_chars).contains(&length) && !text.contains('\0')
+    match (1..=max_chars).contains(&length) && !text.contains('\0') {
+        true => Ok(()),
+        false => Err(format!(
+            "{note} has 1 to {max_chars} characters, and no U+0000"
+        )),
+    }
 }
 
 /// The number of the form that the JSON of values has. Digests of values in another form are computed again.
@@ -402,10 +324,13 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_the_kind() {
-        let is_valid = |key: &str, json: &Value, member: &str, value: Value| {
-            let mut json = json.clone();
-            json[member] = value;
-            ObjectValue::read(&ObjectKey::parse(key).expect("a key"), json).is_ok()
+        let check = |key: &str, json: &Value, member: &str, good: Value, bad: Value| {
+            for (value, is_valid) in [(good, true), (bad, false)] {
+                let mut json = json.clone();
+                json[member] = value.clone();
+                let read = ObjectValue::read(&ObjectKey::parse(key).expect("a key"), json);
+                assert_eq!(read.is_ok(), is_valid, "{member}: {value}");
+            }
         };
         let filter = json!({
             "title": "cats", "contexts": ["home"], "action": "warn", "expires_at": null,
@@ -417,111 +342,30 @@ mod tests {
             "discoverable": true,
         });
         let field = json!({"name": "a", "value": "b"});
-        let mute = json!({});
         let (filter_key, draft_key) = (format!("filter:{:032x}", 1), format!("draft:{:032x}", 1));
-        for (key, json, member, good, bad) in [
-            (&*filter_key, &filter, "title", json!("dogs"), json!(" ")),
-            (
-                &*filter_key,
-                &filter,
-                "contexts",
-                json!(["thread"]),
-                json!([]),
-            ),
-            (
-                &*filter_key,
-                &filter,
-                "contexts",
-                json!(["home", "home"]),
-                json!(["sea"]),
-            ),
-            (
-                &*filter_key,
-                &filter,
-                "action",
-                json!("hide"),
-                json!("sink"),
-            ),
-            (
-                &*filter_key,
-                &filter,
-                "expires_at",
-                json!(1),
-                json!(1_i64 << 47),
-            ),
-            (&*filter_key, &filter, "expires_at", json!(0), json!(-1)),
-            (
-                "mute:ann@local",
-                &mute,
-                "expires_at",
-                json!((1_i64 << 47) - 1),
-                json!(1_i64 << 47),
-            ),
-            ("mute:ann@local", &mute, "expires_at", json!(0), json!(-1)),
-            (
-                &*filter_key,
-                &filter,
-                "keywords",
-                json!([]),
-                json!([{"keyword": "", "whole_word": true}]),
-            ),
-            (
-                &*draft_key,
-                &draft,
-                "text",
-                json!("x".repeat(10_000)),
-                json!("x".repeat(10_001)),
-            ),
-            (
-                &*draft_key,
-                &draft,
-                "spoiler_text",
-                json!("cat"),
-                json!("c\0"),
-            ),
-            (
-                &*draft_key,
-                &draft,
-                "visibility",
-                json!("unlisted"),
-                json!("secret"),
-            ),
-            (&*draft_key, &draft, "language", json!("pt-BR"), json!("")),
-            (
-                &*draft_key,
-                &draft,
-                "in_reply_to",
-                json!("https://a.example/1"),
-                json!(""),
-            ),
-            (
-                "profile:self",
-                &profile,
-                "display_name",
-                json!(""),
-                json!("a\0"),
-            ),
-            (
-                "profile:self",
-                &profile,
-                "note",
-                json!("猫"),
-                json!("x".repeat(1_025)),
-            ),
-            (
-                "profile:self",
-                &profile,
-                "fields",
-                json!(vec![&field; 4]),
-                json!(vec![&field; 5]),
-            ),
-        ] {
-            assert!(
-                is_valid(key, json, member, good.clone()),
-                "{member}: {good}"
-            );
-            assert!(!is_valid(key, json, member, bad.clone()), "{member}: {bad}");
-        }
+        let of_filter = |member, good, bad| check(&filter_key, &filter, member, good, bad);
+        of_filter("title", json!("dogs"), json!(" "));
+        of_filter("contexts", json!(["thread"]), json!([]));
+        of_filter("contexts", json!(["home", "home"]), json!(["sea"]));
+        of_filter("action", json!("hide"), json!("sink"));
+        of_filter("expires_at", json!(1), json!(1_i64 << 47));
+        of_filter("expires_at", json!(0), json!(-1));
+        let empty = json!([{"keyword": "", "whole_word": true}]);
+        of_filter("keywords", json!([]), empty);
+        let of_mute = |good, bad| check("mute:ann@local", &json!({}), "expires_at", good, bad);
+        of_mute(json!((1_i64 << 47) - 1), json!(1_i64 << 47));
+        of_mute(json!(0), json!(-1));
+        let of_draft = |member, good, bad| check(&draft_key, &draft, member, good, bad);
+        let long = json!("x".repeat(10_001));
+        of_draft("text", json!("x".repeat(10_000)), long);
+        of_draft("spoiler_text", json!("cat"), json!("c\0"));
+        of_draft("visibility", json!("unlisted"), json!("secret"));
+        of_draft("language", json!("pt-BR"), json!(""));
+        of_draft("in_reply_to", json!("https://a.example/1"), json!(""));
+        let of_profile = |member, good, bad| check("profile:self", &profile, member, good, bad);
+        of_profile("display_name", json!(""), json!("a\0"));
+        of_profile("note", json!("猫"), json!("x".repeat(1_025)));
+        of_profile("fields", json!(vec![&field; 4]), json!(vec![&field; 5]));
         let draft = ObjectValue::read(&ObjectKey::parse(draft_key).expect("a key"), draft);
         let expected = json!({
             "text": "Hello", "spoiler_text": "", "visibility": null, "sensitive": false,

@@ -175,9 +175,9 @@ fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
         } => {
             let object = object(key, is_moved, looks);
             let mut profiles = NewProfiles::new(true);
-            profiles.add(&object.value.to_string());
+            profiles.add(object.value.get());
             profiles.store(tx, LIBRARIES[library], 1)?;
-            entry_row::put(tx, LIBRARIES[library], &object, key % 2)
+            entry_row::put_all(tx, LIBRARIES[library], &[object], key % 2).map(|_| ())
         }
         Change::Remove { library, key } => {
             let key = ObjectKey::parse(&format!("post:https://far.example/{key}")).unwrap();

@@ -352,15 +352,8 @@ async fn an_earlier_relation_to_a_copy_ends_with_the_one_to_the_account() {
     let ann = ann(&world).await;
     let bob = Person::new(&world, "bob").await;
     let [own, copy] = add_copy(&world, &ann).await;
-    let (account, other) = (bob.id, AccountId::new(copy_id("ann")));
-    let relate = move |tx: &mut Tx<'_>| {
-        let options = FollowOptions::default();
-        relation::follow(tx, account, other, options, START_MS)?.unwrap();
-        mute::set(tx, account, other, true, None, START_MS)?;
-        Ok::<_, StoreError>(())
-    };
-    let root = relation::root(account, other);
-    world.store.write(root, relate).await.unwrap();
+    act_earlier(&world, &bob, follow_copy).await;
+    act_earlier(&world, &bob, mute_copy).await;
     for (action, member) in [("unfollow", "following"), ("unmute", "muting")] {
         for relationship in relationships(&bob, [&own, &copy]).await {
             assert_eq!(relationship[member], json!(true), "{action}");

@@ -28,7 +28,7 @@ impl LibraryHistory {
     /// The library of an owner.
     ///
     /// In a distributed store, an account's library lies on another node than its objects, and the two share no snapshot. So
-    /// the objects have a say about the last USN: that of the last change always has a row. A restored store continues above
+    /// the objects' rows count for the last USN, too: the last change always has a row. A restored store continues above
     /// the USNs of its rows, so there they end below the library's count until the next change.
     pub(crate) fn load(tx: &mut Tx<'_>, owner: LibraryOwner) -> Result<LibraryHistory, StoreError> {
         let found = tx.query_opt(

@@ -6,7 +6,7 @@
 //! the same transaction locks the local clock. In a distributed store, the first USN of an opening
 //! locks the clock in another transaction.
 
-use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind, VALUE_FORM};
+use driftline_core::sync::{LibraryDigest, ObjectKey, ObjectKind, Usn, VALUE_FORM};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::{COLUMNS, IS_OWNERS, Library, LibraryOwner, PendingOpening};
@@ -27,6 +27,11 @@ pub(crate) struct KnownObject {
 }
 
 impl KnownObject {
+    /// The USN, as messages have it.
+    pub(crate) fn usn(&self) -> Usn {
+        Usn::new(self.usn.cast_unsigned())
+    }
+
     /// Reads the [`OBJECT_COLUMNS`] of a row.
     pub(crate) fn from_row(row: &Row<'_>) -> Result<KnownObject, DbError> {
         let key = ObjectKey::parse(row.str("key")?);
@@ -137,7 +142,7 @@ pub(crate) fn without_digest(
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectDigest {
     pub(crate) id: i64,
-    /// The USN of the object that the digest is of.
+    /// The USN of the version to which the digest belongs.
     pub(crate) usn: i64,
     pub(crate) digest: i64,
 }
@@ -158,6 +163,33 @@ pub(crate) fn store_digests(
             Column::i64(digests.iter().map(|of| of.usn)),
             Column::i64(digests.iter().map(|of| of.digest)),
         ],
+    )
+}
+
+/// Removes an object of an account, and its row in the table of its kind.
+pub(crate) fn remove_with_row(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    table: &str,
+    id: i64,
+) -> Result<(), StoreError> {
+    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
+    Ok(tx.execute_later(
+        &format!("delete from {table} where account_id = $1 and id = $2"),
+        &[&sql(account), &id],
+    )?)
+}
+
+/// The number of an account's rows in the table of a kind.
+pub(crate) fn count_rows(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    table: &str,
+) -> Result<i64, DbError> {
+    tx.query_one(
+        &format!("select count(*) as objects from {table} where account_id = $1"),
+        &[&sql(account)],
+        |row| row.i64("objects"),
     )
 }
 
@@ -271,7 +303,7 @@ impl AccountLibrary {
     }
 
     /// Takes the next USNs, in their order, and stores them. Only the first call may record the
-    /// opening, because the clock may be locked later. Old tombstones are collected now and then.
+    /// opening, because the clock may be locked later. Old tombstones are collected every [`COLLECT_EVERY`] USNs.
     fn take_usns(&mut self, tx: &mut Tx<'_>, count: usize) -> Result<Vec<i64>, DbError> {
         let collections = self.library.update_count / COLLECT_EVERY;
         let opening = self.library.opening(tx)?;

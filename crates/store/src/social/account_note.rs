@@ -8,7 +8,7 @@ use super::{local_account, object_keys};
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, from_sql, sql},
-    library::object::AccountLibrary,
+    library::object::{self, AccountLibrary},
 };
 
 /// A note on an account.
@@ -60,7 +60,7 @@ pub fn set(
             AccountLibrary::load(tx, account)?.change(tx, known.id)?;
             known.id
         }
-        None if count(tx, account)? >= MAX_ACCOUNT_NOTES => {
+        None if object::count_rows(tx, account, "account_note")? >= MAX_ACCOUNT_NOTES => {
             return Ok(Err(AccountNoteRefused::Many));
         }
         None => {
@@ -90,11 +90,7 @@ pub fn remove(
     let Some(known) = to(tx, account, &[other])?.pop() else {
         return Ok(false);
     };
-    AccountLibrary::load(tx, account)?.remove(tx, &[known.id])?;
-    tx.execute_later(
-        "delete from account_note where account_id = $1 and other_id = $2",
-        &[&sql(account), &sql(other)],
-    )?;
+    object::remove_with_row(tx, account, "account_note", known.id)?;
     Ok(true)
 }
 
@@ -127,14 +123,6 @@ pub(crate) fn by_ids(
         "select other_id, id, text from account_note where account_id = $1 and id {in $2}",
         &[&sql(account), &Column::i64(ids.iter().copied())],
         from_row,
-    )?)
-}
-
-fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, StoreError> {
-    Ok(tx.query_one(
-        "select count(*) as notes from account_note where account_id = $1",
-        &[&sql(account)],
-        |row| row.i64("notes"),
     )?)
 }
 

@@ -81,7 +81,7 @@ pub fn page(
     )?)
 }
 
-/// Those of an account's bookmarks that [`renew`] is to change. Reads the account's sources once.
+/// The bookmarks of an account that [`renew`] has to change. Reads the account's sources once.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.

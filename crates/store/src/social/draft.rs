@@ -32,7 +32,9 @@ pub(crate) fn set(
             AccountLibrary::load(tx, account)?.change(tx, known.id)?;
             known.id
         }
-        None if count(tx, account)? >= MAX_DRAFTS => return Ok(Err(ManyDrafts)),
+        None if object::count_rows(tx, account, "draft")? >= MAX_DRAFTS => {
+            return Ok(Err(ManyDrafts));
+        }
         None => {
             let keys = std::slice::from_ref(key);
             AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Draft, keys, now_ms)?
@@ -44,15 +46,6 @@ pub(crate) fn set(
         &[&sql(account), &id, &to_json(DRAFT, draft)?],
     )?;
     Ok(Ok(()))
-}
-
-/// Removes a draft that exists.
-pub(crate) fn remove(tx: &mut Tx<'_>, account: LocalAccountId, id: i64) -> Result<(), StoreError> {
-    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
-    Ok(tx.execute_later(
-        "delete from draft where account_id = $1 and id = $2",
-        &[&sql(account), &id],
-    )?)
 }
 
 /// The drafts with these IDs, in no order.
@@ -70,14 +63,6 @@ pub(crate) fn by_ids(
     drafts
         .map(|(id, content)| Ok((id, from_json(DRAFT, &content)?)))
         .collect()
-}
-
-fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, StoreError> {
-    Ok(tx.query_one(
-        "select count(*) as drafts from draft where account_id = $1",
-        &[&sql(account)],
-        |row| row.i64("drafts"),
-    )?)
 }
 
 const DRAFT: &str = "a draft";

@@ -17,7 +17,7 @@ use super::{filter_rows, local_account, object_keys};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
-    library::object::AccountLibrary,
+    library::object::{self, AccountLibrary},
     local_ids,
     posts::timeline::PostKey,
 };
@@ -122,7 +122,7 @@ pub(crate) fn create_with_key(
         return Ok(Err(FilterRefused::ManyPosts));
     }
     local_account::require(tx, account)?;
-    if filter_rows::count(tx, account)? >= MAX_FILTERS as i64 {
+    if object::count_rows(tx, account, "filter")? >= MAX_FILTERS as i64 {
         return Ok(Err(FilterRefused::Many));
     }
     let id = AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Filter, &[key], now_ms)?;
@@ -266,9 +266,9 @@ fn set_parts(
     for keyword in replaced {
         filter_rows::store_keyword(tx, account, keyword)?;
     }
-    filter_rows::remove_keywords(tx, account, &removed)?;
+    filter_rows::remove_parts(tx, account, "filter_keyword", &removed)?;
     add_keywords(tx, account, sql(id), &added, now_ms)?;
-    filter_rows::remove_posts(tx, account, &posts.removed)?;
+    filter_rows::remove_parts(tx, account, "filter_post", &posts.removed)?;
     add_posts(tx, account, sql(id), &posts.added, now_ms)?;
     by_id(tx, account, id)?.ok_or(StoreError::NoAccount).map(Ok)
 }
@@ -385,10 +385,7 @@ pub fn remove_post(
         return Ok(false);
     };
     AccountLibrary::load(tx, account)?.change(tx, filter)?;
-    tx.execute_later(
-        "delete from filter_post where account_id = $1 and id = $2",
-        &[&sql(account), &sql(part)],
-    )?;
+    filter_rows::remove_parts(tx, account, "filter_post", &[sql(part)])?;
     Ok(true)
 }
 

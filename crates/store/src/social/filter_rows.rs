@@ -104,15 +104,6 @@ pub(super) fn load(
     Ok(filters)
 }
 
-/// The number of filters of an account.
-pub(super) fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, DbError> {
-    tx.query_one(
-        "select count(*) as filters from filter where account_id = $1",
-        &[&sql(account)],
-        |row| row.i64("filters"),
-    )
-}
-
 pub(super) fn store(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -152,20 +143,6 @@ pub(super) fn store_keyword(
     )
 }
 
-pub(super) fn remove_keywords(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    ids: &[i64],
-) -> Result<(), DbError> {
-    if ids.is_empty() {
-        return Ok(());
-    }
-    tx.execute_later(
-        "delete from filter_keyword where account_id = $1 and id {in $2}",
-        &[&sql(account), &Column::i64(ids.iter().copied())],
-    )
-}
-
 pub(super) fn add_posts(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -185,16 +162,18 @@ pub(super) fn add_posts(
     )
 }
 
-pub(super) fn remove_posts(
+/// Removes parts of filters, which are rows of `filter_keyword` or `filter_post`.
+pub(super) fn remove_parts(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
+    table: &str,
     ids: &[i64],
 ) -> Result<(), DbError> {
     if ids.is_empty() {
         return Ok(());
     }
     tx.execute_later(
-        "delete from filter_post where account_id = $1 and id {in $2}",
+        &format!("delete from {table} where account_id = $1 and id {{in $2}}"),
         &[&sql(account), &Column::i64(ids.iter().copied())],
     )
 }

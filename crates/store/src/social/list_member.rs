@@ -138,19 +138,6 @@ pub fn remove(
     Ok(true)
 }
 
-/// Removes the membership with this ID.
-pub(crate) fn remove_object(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    id: i64,
-) -> Result<(), StoreError> {
-    AccountLibrary::load(tx, account)?.remove(tx, &[id])?;
-    Ok(tx.execute_later(
-        "delete from list_member where account_id = $1 and id = $2",
-        &[&sql(account), &id],
-    )?)
-}
-
 /// The members of memberships with these IDs, by the IDs.
 pub(crate) fn members_by_ids(
     tx: &mut Tx<'_>,

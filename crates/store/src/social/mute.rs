@@ -91,11 +91,7 @@ pub fn remove(
     let Some(known) = find(tx, account, other)? else {
         return Ok(false);
     };
-    AccountLibrary::load(tx, account)?.remove(tx, &[sql(known.id)])?;
-    tx.execute_later(
-        "delete from mute where account_id = $1 and other_id = $2",
-        &[&sql(account), &sql(other)],
-    )?;
+    object::remove_with_row(tx, account, "mute", sql(known.id))?;
     Ok(true)
 }
 

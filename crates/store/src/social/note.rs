@@ -11,7 +11,7 @@ use super::local_account;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
-    library::object::AccountLibrary,
+    library::object::{self, AccountLibrary},
 };
 
 /// The reason why a note cannot be stored.
@@ -55,7 +55,9 @@ pub fn set(
             AccountLibrary::load(tx, account)?.change(tx, id)?;
             id
         }
-        None if count(tx, account)? >= MAX_NOTES => return Ok(Err(NoteRefused::Many)),
+        None if object::count_rows(tx, account, "note")? >= MAX_NOTES => {
+            return Ok(Err(NoteRefused::Many));
+        }
         None => AccountLibrary::load(tx, account)?.add(tx, ObjectKind::Note, &[key], now_ms)?,
     };
     tx.execute_later(
@@ -115,14 +117,6 @@ pub fn by_keys(
         |row| Ok((row.text("post_key")?, row.text("text")?)),
     )?;
     Ok(found.into_iter().collect())
-}
-
-fn count(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<i64, StoreError> {
-    Ok(tx.query_one(
-        "select count(*) as notes from note where account_id = $1",
-        &[&sql(account)],
-        |row| row.i64("notes"),
-    )?)
 }
 
 /// The largest number of an account's notes.

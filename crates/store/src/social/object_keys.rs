@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{
     names::acct::AcctKey,
-    sync::{ObjectKey, ObjectKind},
+    sync::{KeyError, LOCAL_HOST, ObjectKey, ObjectKind, POST_ID_PREFIX, UNNAMED_HOST},
 };
 use driftline_db::{Column, DbError, Tx};
 
@@ -74,7 +74,7 @@ fn may_be_in_key(name: &str) -> bool {
 }
 
 fn local_name(post: LocalId) -> String {
-    format!("id:{post}")
+    format!("{POST_ID_PREFIX}{post}")
 }
 
 /// The keys of accounts in a list, in their order.
@@ -84,16 +84,11 @@ pub(crate) fn for_members(
     members: &[AccountId],
 ) -> Result<Vec<ObjectKey>, StoreError> {
     let accts = accts(tx, members)?;
-    let keys = members.iter().map(|member| {
-        let known = accts.get(member);
-        let key = known.and_then(|acct| ObjectKey::member(list, acct).ok());
-        match key {
-            Some(key) => Ok(key),
-            None => ObjectKey::member(list, &format!("{member}@{UNNAMED_HOST}"))
-                .map_err(|error| StoreError::unreadable("the key of a list", &error)),
-        }
-    });
-    keys.collect()
+    let key = |acct: &str| ObjectKey::member(list, acct);
+    let members = members.iter();
+    members
+        .map(|member| with_acct(*member, accts.get(member), key))
+        .collect()
 }
 
 /// The key of a follow, block, mute or note of an account.
@@ -102,12 +97,21 @@ pub(crate) fn for_account(
     kind: ObjectKind,
     account: AccountId,
 ) -> Result<ObjectKey, StoreError> {
-    let acct = accts(tx, &[account])?.remove(&account);
-    let key = acct.and_then(|acct| ObjectKey::of_account(kind, &acct).ok());
-    match key {
+    let accts = accts(tx, &[account])?;
+    let key = |acct: &str| ObjectKey::of_account(kind, acct);
+    with_acct(account, accts.get(&account), key)
+}
+
+/// The key with an account's name, or with its ID if the name is unknown or cannot be part of a key.
+fn with_acct(
+    account: AccountId,
+    acct: Option<&String>,
+    key: impl Fn(&str) -> Result<ObjectKey, KeyError>,
+) -> Result<ObjectKey, StoreError> {
+    match acct.and_then(|acct| key(acct).ok()) {
         Some(key) => Ok(key),
-        None => ObjectKey::of_account(kind, &format!("{account}@{UNNAMED_HOST}"))
-            .map_err(|error| StoreError::unreadable("the ID of an account", &error)),
+        None => key(&format!("{account}@{UNNAMED_HOST}"))
+            .map_err(|error| StoreError::unreadable("the key of an account", &error)),
     }
 }
 
@@ -161,8 +165,3 @@ fn origins(
     )?;
     Ok(found.into_iter().collect())
 }
-
-/// The host of this server's accounts in keys: that of its address may change.
-const LOCAL_HOST: &str = "local";
-/// The host of accounts whose names are unknown, which have their IDs as names.
-const UNNAMED_HOST: &str = "unnamed";

@@ -1,17 +1,15 @@
 //! Stores the changes of devices by the functions that programs of people use, so that the same
 //! rules hold. Each checks before it writes.
 
+use std::fmt::Display;
+
 use driftline_core::{
-    social::{ListSettings, Mark, MarkedTimeline},
-    sync::{ListValue, MarkerValue, ObjectKey, ObjectKind, ObjectValue, ProfileValue},
+    social::{Mark, MarkedTimeline},
+    sync::{MarkerValue, ObjectKey, ObjectKind, ObjectValue, ProfileValue},
 };
 use driftline_db::Tx;
 
-use super::{
-    filter_change,
-    push::Resolved,
-    relations::{self, ChangeContext},
-};
+use super::{filter_change, push::Resolved, relations};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
@@ -19,67 +17,62 @@ use crate::{
     social::{draft, filter, list, list_member, marked_post, marker, note, object_keys, profile},
 };
 
+/// The account of a device, and the posts and accounts that its push names.
+pub(super) struct ChangeContext<'a> {
+    pub(super) account: LocalAccountId,
+    pub(super) resolved: &'a Resolved,
+    /// The time of the push, in Unix ms.
+    pub(super) now_ms: i64,
+}
+
 /// The outcome of a change: the reason if it is refused.
 pub(super) type Applied = Result<(), String>;
 
 /// Gives an object another value, or adds it if `living` is `None`.
 pub(super) fn put(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     key: &ObjectKey,
     value: ObjectValue,
     living: Option<&KnownObject>,
-    resolved: &Resolved,
-    now_ms: i64,
 ) -> Result<Applied, StoreError> {
-    let context = ChangeContext {
-        account,
-        resolved,
-        now_ms,
-    };
-    match value {
-        ObjectValue::Post(_) => add_mark(tx, account, key, resolved, now_ms),
-        ObjectValue::List(value) => {
-            let settings = settings(value);
-            let done = match living {
-                Some(known) => list::set(tx, account, from_sql(known.id)?, settings)?.map(drop),
-                None => {
-                    list::create_with_key(tx, account, key.clone(), settings, now_ms)?.map(drop)
-                }
-            };
-            Ok(done.map_err(|refused| refused.to_string()))
-        }
-        ObjectValue::Member(_) => add_member(tx, account, key, resolved, now_ms),
-        ObjectValue::Marker(value) => set_marker(tx, account, key, &value, now_ms),
+    let (account, now_ms) = (context.account, context.now_ms);
+    Ok(match value {
+        ObjectValue::Post(_) => add_mark(tx, context, key)?,
+        ObjectValue::List(settings) => match living {
+            Some(known) => applied(list::set(tx, account, from_sql(known.id)?, settings)?),
+            None => {
+                let key = key.clone();
+                applied(list::create_with_key(tx, account, key, settings, now_ms)?)
+            }
+        },
+        ObjectValue::Member(_) => add_member(tx, context, key)?,
+        ObjectValue::Marker(value) => set_marker(tx, context, key, &value)?,
         ObjectValue::Note(value) => {
-            let done = note::set(tx, account, key.name(), &value.text, now_ms)?;
-            Ok(done.map_err(|refused| refused.to_string()))
+            applied(note::set(tx, account, key.name(), &value.text, now_ms)?)
         }
-        ObjectValue::Filter(value) => {
-            filter_change::put(tx, account, key, &value, living, resolved, now_ms)
-        }
-        ObjectValue::Draft(value) => {
-            let done = draft::set(tx, account, key, &value, now_ms)?;
-            Ok(done.map_err(|refused| refused.to_string()))
-        }
-        ObjectValue::Profile(value) => set_profile(tx, account, value, now_ms),
-        ObjectValue::Follow(value) => relations::follow(tx, &context, key, living, &value),
-        ObjectValue::Block(_) => relations::block(tx, &context, key, living),
-        ObjectValue::Mute(value) => relations::mute(tx, &context, key, living, &value),
-        ObjectValue::AccountNote(value) => {
-            relations::set_note(tx, &context, key, living, &value.text)
-        }
-    }
+        ObjectValue::Filter(value) => filter_change::put(tx, context, key, &value, living)?,
+        ObjectValue::Draft(value) => applied(draft::set(tx, account, key, &value, now_ms)?),
+        ObjectValue::Profile(value) => set_profile(tx, context, value)?,
+        value @ (ObjectValue::Follow(_)
+        | ObjectValue::Block(_)
+        | ObjectValue::Mute(_)
+        | ObjectValue::AccountNote(_)) => relations::put(tx, context, key, &value, living)?,
+    })
+}
+
+/// The outcome of a write that may refuse a change.
+pub(super) fn applied<T>(done: Result<T, impl Display>) -> Applied {
+    done.map(drop).map_err(|refused| refused.to_string())
 }
 
 /// Deletes an object.
 pub(super) fn delete(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     object: &KnownObject,
-    resolved: &Resolved,
-    now_ms: i64,
 ) -> Result<Applied, StoreError> {
+    let account = context.account;
     match object.key.kind() {
         Some(ObjectKind::Bookmark) => {
             marked_post::remove_object(tx, account, Mark::Bookmark, object.id)?;
@@ -90,27 +83,22 @@ pub(super) fn delete(
         Some(ObjectKind::List) => {
             list::remove(tx, account, from_sql(object.id)?)?;
         }
-        Some(ObjectKind::ListMember) => list_member::remove_object(tx, account, object.id)?,
+        Some(ObjectKind::ListMember) => {
+            object::remove_with_row(tx, account, "list_member", object.id)?;
+        }
         Some(ObjectKind::Note) => {
             note::remove(tx, account, object.key.name())?;
         }
         Some(ObjectKind::Filter) => {
             filter::remove(tx, account, from_sql(object.id)?)?;
         }
-        Some(ObjectKind::Draft) => draft::remove(tx, account, object.id)?,
+        Some(ObjectKind::Draft) => object::remove_with_row(tx, account, "draft", object.id)?,
         Some(
             kind @ (ObjectKind::Follow
             | ObjectKind::Block
             | ObjectKind::Mute
             | ObjectKind::AccountNote),
-        ) => {
-            let context = ChangeContext {
-                account,
-                resolved,
-                now_ms,
-            };
-            return relations::delete(tx, &context, kind, object);
-        }
+        ) => return relations::delete(tx, context, kind, object),
         Some(ObjectKind::Marker | ObjectKind::Profile) | None => {
             return Ok(Err("devices do not delete such objects".to_owned()));
         }
@@ -120,11 +108,14 @@ pub(super) fn delete(
 
 fn add_mark(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     key: &ObjectKey,
-    resolved: &Resolved,
-    now_ms: i64,
 ) -> Result<Applied, StoreError> {
+    let ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    } = *context;
     let (kind, mark) = match key.kind() {
         Some(ObjectKind::Favourite) => (ObjectKind::Favourite, Mark::Favourite),
         _ => (ObjectKind::Bookmark, Mark::Bookmark),
@@ -148,11 +139,14 @@ fn add_mark(
 
 fn add_member(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     key: &ObjectKey,
-    resolved: &Resolved,
-    now_ms: i64,
 ) -> Result<Applied, StoreError> {
+    let ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    } = *context;
     let Some((list_key, acct)) = key.list_and_acct() else {
         return Ok(Err("the key names no list".to_owned()));
     };
@@ -178,44 +172,34 @@ fn add_member(
 
 fn set_marker(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     key: &ObjectKey,
     value: &MarkerValue,
-    now_ms: i64,
 ) -> Result<Applied, StoreError> {
     let timeline = key.name().parse::<MarkedTimeline>().ok();
     let (Some(timeline), Some(place)) = (timeline, value.place()) else {
-        return Ok(Err("this is no place in a timeline".to_owned()));
+        return Ok(Err("last_read is not a place in a timeline".to_owned()));
     };
-    let known = marker::all(tx, account)?;
+    let known = marker::all(tx, context.account)?;
     let known = known.iter().find(|known| known.timeline == timeline);
     let version = known.map_or(0, |known| known.version);
     let place = LocalId::new(place);
-    let set = marker::set(tx, account, timeline, place, version, now_ms)?;
-    Ok(set.map(drop).map_err(|conflict| conflict.to_string()))
+    let (account, now_ms) = (context.account, context.now_ms);
+    Ok(applied(marker::set(
+        tx, account, timeline, place, version, now_ms,
+    )?))
 }
 
 fn set_profile(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     value: ProfileValue,
-    now_ms: i64,
 ) -> Result<Applied, StoreError> {
-    let known = profile::load(tx, account)?;
-    let (nickname, profile) = match value.parts(known) {
-        Ok(parts) => parts,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let done = profile::set(tx, account, &nickname, &profile, now_ms)?;
-    Ok(done.map_err(|refused| refused.to_string()))
-}
-
-fn settings(value: ListValue) -> ListSettings {
-    ListSettings {
-        title: value.title,
-        replies_policy: value.replies_policy,
-        exclusive: value.exclusive,
-        predicate: value.predicate,
-        notify: value.notify,
+    let (account, now_ms) = (context.account, context.now_ms);
+    match value.parts(profile::load(tx, account)?) {
+        Ok((nickname, profile)) => Ok(applied(profile::set(
+            tx, account, &nickname, &profile, now_ms,
+        )?)),
+        Err(reason) => Ok(Err(reason)),
     }
 }

@@ -1,24 +1,19 @@
-use std::collections::HashMap;
-
 use driftline_core::sync::{LibraryState, ObjectKey, ObjectValue, Tombstone, Usn};
 use driftline_db::Tx;
-use serde_json::Value;
 
 use super::{
     cursor::Cursor,
     start::{self, Start},
-    values::{self, ShownPosts},
+    values::{self, Posts, ShownPosts},
 };
 use crate::{
     error::StoreError,
-    id_types::{LocalAccountId, LocalId, sql},
+    id_types::{LocalAccountId, sql},
     library::{
         LibraryOwner,
         history::LibraryHistory,
         object::{KnownObject, OBJECT_COLUMNS},
     },
-    posts::timeline::TimelinePost,
-    viewer::{LazyReadableSources, Viewer},
 };
 
 /// A part of what brings a replica up to date.
@@ -47,32 +42,13 @@ pub struct StoredObject {
     pub value: ObjectValue,
 }
 
-/// The next part of what a replica with this cursor lacks; `None` if it lacks nothing. It has at
-/// most `max_entries` objects and tombstones, and their keys and values at most `max_bytes` of JSON,
-/// unless the first object alone is larger. Bookmarks have no copies of their posts.
+/// The next part of what a replica with this cursor lacks; `None` if it lacks nothing. It has at most `max_entries` objects and
+/// tombstones, and their keys and values, with the copies of bookmarked posts, at most `max_bytes` of JSON, unless the first
+/// object alone is larger. Reads the account's sources at most once.
 ///
 /// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored
-/// value cannot be read; [`StoreError::Db`] if the database fails.
-pub fn chunk(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    cursor: Option<&Cursor>,
-    max_entries: u32,
-    max_bytes: usize,
-) -> Result<Option<Chunk>, StoreError> {
-    let sources = LazyReadableSources::new(Viewer::Account(account));
-    let shown = ShownPosts {
-        sources: &sources,
-        write: &no_copies,
-    };
-    chunk_with_copies(tx, account, cursor, max_entries, max_bytes, shown)
-}
-
-/// [`chunk`] with copies of the posts of bookmarks, which count for `max_bytes`. Reads the account's sources once at most.
-///
-/// # Errors
-/// The same as those of [`chunk`], and those of the writer.
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Unreadable`] if a stored value cannot be read;
+/// [`StoreError::Db`] if the database fails; the errors of the writer.
 pub fn chunk_with_copies(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
@@ -213,7 +189,7 @@ impl Page {
         let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
         // Not all at once: a few large values may fill the chunk.
         for batch in found.chunks(VALUES_AT_ONCE) {
-            let mut values = values::load(tx, account, batch, Some(limits.shown))?;
+            let mut values = values::load(tx, account, batch, Posts::Shown(limits.shown))?;
             for object in batch {
                 let value = values.remove(&object.key);
                 let json = value.as_ref().map(|value| value.json().to_string());
@@ -225,22 +201,17 @@ impl Page {
                 }
                 entries += 1;
                 page.last_usn = Some(object.usn);
-                let (key, usn) = (object.key.clone(), Usn::new(object.usn.cast_unsigned()));
+                let (key, usn) = (object.key.clone(), object.usn());
                 match value {
                     Some(value) => page.objects.push(StoredObject { key, usn, value }),
                     None if object.is_removed => page.gone.push(Tombstone { key, usn }),
-                    // Nothing is known about it, so nothing can be said.
+                    // It has no value, so no replica gets it.
                     None => {}
                 }
             }
         }
         Ok(page)
     }
-}
-
-/// Writes no copies.
-fn no_copies(_: &mut Tx<'_>, _: &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError> {
-    Ok(HashMap::new())
 }
 
 /// The number of objects whose values are read together.

@@ -1,9 +1,9 @@
-use driftline_core::sync::{ObjectKey, Usn};
+use driftline_core::sync::ObjectKey;
 use driftline_db::{Column, Tx};
 
 use super::{
     chunk::StoredObject,
-    values::{self, ShownPosts},
+    values::{self, Posts, ShownPosts},
 };
 use crate::{
     error::StoreError,
@@ -11,7 +11,7 @@ use crate::{
     library::object::{KnownObject, OBJECT_COLUMNS},
 };
 
-/// Those objects of an account that have these keys, as they are now. Bookmarks have copies of their posts.
+/// The objects of an account with these keys, as they are now. Bookmarks have copies of their posts.
 ///
 /// # Errors
 /// [`StoreError::Unreadable`] if a stored value cannot be read; [`StoreError::Db`] if the database fails; the errors of the
@@ -33,11 +33,11 @@ pub fn current_objects(
         ],
         KnownObject::from_row,
     )?;
-    let mut values = values::load(tx, account, &objects, Some(shown))?;
+    let mut values = values::load(tx, account, &objects, Posts::Shown(shown))?;
     let objects = objects.into_iter().filter_map(|object| {
         Some(StoredObject {
             value: values.remove(&object.key)?,
-            usn: Usn::new(object.usn.cast_unsigned()),
+            usn: object.usn(),
             key: object.key,
         })
     });

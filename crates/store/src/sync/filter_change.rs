@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use driftline_core::sync::{FilterValue, ObjectKey};
 use driftline_db::Tx;
 
-use super::push::Resolved;
+use super::apply::{Applied, ChangeContext, applied};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql},
@@ -50,13 +50,16 @@ pub fn count_filter_posts(
 /// would match nothing by them.
 pub(super) fn put(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     key: &ObjectKey,
     value: &FilterValue,
     living: Option<&KnownObject>,
-    resolved: &Resolved,
-    now_ms: i64,
-) -> Result<Result<(), String>, StoreError> {
+) -> Result<Applied, StoreError> {
+    let ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    } = *context;
     if resolved.filters_over_limit.contains(key) {
         return Ok(Err(format!(
             "a push adds at most {MAX_NEW_FILTER_POSTS} posts to filters"
@@ -78,14 +81,13 @@ pub(super) fn put(
     posts.extend(found.copied().filter(|post| kept.insert(post.post)));
     let content = FilterContent {
         settings: value.settings(),
-        keywords: value.rules(),
+        keywords: value.keywords.clone(),
         posts,
     };
-    let done = match known {
+    Ok(applied(match known {
         Some(known) => filter::replace(tx, account, known, content, now_ms)?,
         None => filter::create_with_key(tx, account, key.clone(), content, now_ms)?,
-    };
-    Ok(done.map(drop).map_err(|refused| refused.to_string()))
+    }))
 }
 
 fn stored(

@@ -1,9 +1,9 @@
-use driftline_core::sync::{LibraryDigest, Usn, object_digest};
+use driftline_core::sync::{LibraryDigest, object_digest};
 use driftline_db::Tx;
 
 use super::{
     cursor::{Cursor, current_cursor},
-    values,
+    values::{self, Posts},
 };
 use crate::{
     error::StoreError,
@@ -69,11 +69,10 @@ fn digests(
 ) -> Result<Vec<ObjectDigest>, StoreError> {
     let mut digests = Vec::with_capacity(objects.len());
     for batch in objects.chunks(VALUES_AT_ONCE) {
-        let values = values::load_without_posts(tx, account, batch)?;
+        let values = values::load(tx, account, batch, Posts::Omitted)?;
         digests.extend(batch.iter().map(|object| {
-            let usn = Usn::new(object.usn.cast_unsigned());
             let value = values.get(&object.key);
-            let digest = value.map(|value| object_digest(&object.key, usn, &value.json()));
+            let digest = value.map(|value| object_digest(&object.key, object.usn(), &value.json()));
             ObjectDigest {
                 id: object.id,
                 usn: object.usn,

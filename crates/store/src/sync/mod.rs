@@ -1,7 +1,7 @@
 //! The synchronization of libraries with devices, as `docs/sync-protocol.md` specifies it.
 //!
-//! A device pulls an account's library with [`chunk()`] and pushes with [`push()`] and [`device`]. It pulls the entries of
-//! a source with [`source_changes`] and [`source_newest`]. Reads need one snapshot, which each read of a store has. Writes
+//! A device pulls an account's library with [`chunk_with_copies`] and pushes with [`push()`] and [`device`]. It pulls the
+//! entries of a source with [`source_changes`] and [`source_newest`]. Reads need one snapshot, which each read of a store has. Writes
 //! happen below the account's root.
 
 mod apply;
@@ -19,7 +19,7 @@ mod source_reading;
 mod start;
 mod values;
 
-pub use chunk::{Chunk, StoredObject, chunk, chunk_with_copies, count_objects};
+pub use chunk::{Chunk, StoredObject, chunk_with_copies, count_objects};
 pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use filter_change::{MAX_NEW_FILTER_POSTS, count_filter_posts, filter_post_names};

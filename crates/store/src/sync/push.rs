@@ -6,7 +6,7 @@ use driftline_core::sync::{
 use driftline_db::{Root, Tx};
 
 use super::{
-    apply,
+    apply::{self, ChangeContext},
     cursor::{Cursor, current_cursor},
     values,
 };
@@ -18,7 +18,7 @@ use crate::{
     social::{copy_relations::RelatedAccount, local_account},
 };
 
-/// The posts and accounts that names in keys stand for, as far as the account may see it.
+/// The posts and accounts to which names in keys refer, if the account may see them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Resolved {
     /// The posts of bookmarks, favourites and filters, by their names in keys and values.
@@ -96,25 +96,26 @@ pub fn push(
     // The first change may lock the clock, and the next ones take USNs.
     library::ensure_opening(tx)?;
     let before = current_cursor(tx, account)?;
-    let mut results = Vec::with_capacity(changes.len());
-    for change in changes {
-        results.push(store_change(tx, account, change, resolved, now_ms)?);
-    }
+    let context = ChangeContext {
+        account,
+        resolved,
+        now_ms,
+    };
+    let changes = changes.iter();
+    let results = changes.map(|change| store_change(tx, &context, change));
     Ok(Pushed {
         before,
+        results: results.collect::<Result<_, _>>()?,
         after: current_cursor(tx, account)?,
-        results,
     })
 }
 
 fn store_change(
     tx: &mut Tx<'_>,
-    account: LocalAccountId,
+    context: &ChangeContext<'_>,
     change: &PushChange,
-    resolved: &Resolved,
-    now_ms: i64,
 ) -> Result<ChangeResult, StoreError> {
-    let key = &change.key;
+    let (account, key) = (context.account, &change.key);
     let refused = |reason: String| ChangeResult::Refused {
         key: key.clone(),
         reason,
@@ -125,7 +126,7 @@ fn store_change(
     };
     let (known, stored) = values::find(tx, account, key)?.unzip();
     let stored = stored.flatten();
-    let usn = known.as_ref().map_or(Usn::NONE, usn_of);
+    let usn = known.as_ref().map_or(Usn::NONE, KnownObject::usn);
     if is_same(key, wanted.as_ref(), stored.as_ref()) {
         return Ok(done(change, usn, stored.as_ref()));
     }
@@ -138,9 +139,9 @@ fn store_change(
     }
     let living = known.filter(|known| !known.is_removed);
     let applied = match wanted {
-        Some(value) => apply::put(tx, account, key, value, living.as_ref(), resolved, now_ms)?,
+        Some(value) => apply::put(tx, context, key, value, living.as_ref())?,
         None => match &living {
-            Some(living) => apply::delete(tx, account, living, resolved, now_ms)?,
+            Some(living) => apply::delete(tx, context, living)?,
             None => Ok(()),
         },
     };
@@ -148,7 +149,7 @@ fn store_change(
         return Ok(refused(reason));
     }
     let (known, stored) = values::find(tx, account, key)?.unzip();
-    let usn = known.as_ref().map_or(Usn::NONE, usn_of);
+    let usn = known.as_ref().map_or(Usn::NONE, KnownObject::usn);
     Ok(done(change, usn, stored.flatten().as_ref()))
 }
 
@@ -167,7 +168,7 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
     let key = &change.key;
     match key.kind() {
         None => return Err(format!("this server has no objects of the kind of {key}")),
-        Some(ObjectKind::Marker | ObjectKind::Profile) if change.value.is_none() => {
+        Some(kind) if change.value.is_none() && !kind.is_deletable() => {
             return Err(format!("{key} is not deleted"));
         }
         Some(_) => {}
@@ -177,13 +178,9 @@ fn check(change: &PushChange) -> Result<Option<ObjectValue>, String> {
     value.map_err(|error| error.to_string())
 }
 
-/// True if a change to `wanted` leaves an object as it is. What the server adds to values does not
+/// True if a change to `wanted` leaves an object as it is. The server's additions to values do not
 /// count.
 fn is_same(key: &ObjectKey, wanted: Option<&ObjectValue>, stored: Option<&ObjectValue>) -> bool {
     let [wanted, stored] = [wanted, stored].map(|value| value.map(ObjectValue::json));
     same_value(key.kind(), wanted.as_ref(), stored.as_ref())
-}
-
-fn usn_of(object: &KnownObject) -> Usn {
-    Usn::new(object.usn.cast_unsigned())
 }

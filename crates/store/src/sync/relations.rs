@@ -2,17 +2,17 @@
 
 use driftline_core::{
     social::{RelationMove, RelationRefused},
-    sync::{FollowValue, MuteValue, ObjectKey, ObjectKind},
+    sync::{ObjectKey, ObjectKind, ObjectValue},
 };
 use driftline_db::Tx;
 
 use super::{
-    apply::Applied,
+    apply::{Applied, ChangeContext, applied},
     push::{Resolved, changes_other},
 };
 use crate::{
     error::StoreError,
-    id_types::{AccountId, LocalAccountId, local_account_id},
+    id_types::{AccountId, local_account_id},
     library::object::KnownObject,
     social::{
         account_note,
@@ -23,84 +23,47 @@ use crate::{
     },
 };
 
-/// The account of a device, and the accounts that its push names.
-pub(super) struct ChangeContext<'a> {
-    pub(super) account: LocalAccountId,
-    pub(super) resolved: &'a Resolved,
-    /// The time of the push, in Unix ms.
-    pub(super) now_ms: i64,
-}
-
-/// Follows the account of a key, or changes the options of its follow.
-pub(super) fn follow(
+/// Adds a follow, block, mute or note of the account of a key, or changes it.
+pub(super) fn put(
     tx: &mut Tx<'_>,
     context: &ChangeContext<'_>,
     key: &ObjectKey,
-    living: Option<&KnownObject>,
-    value: &FollowValue,
-) -> Result<Applied, StoreError> {
-    let other = match target(tx, context, key, living)? {
-        Ok(other) => other,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let options = FollowOptions {
-        show_boosts: Some(value.reblogs),
-        notify: Some(value.notify),
-    };
-    let followed = relation_context(context, other).follow(tx, options)?;
-    Ok(followed.map(drop).map_err(|refused| match refused {
-        // Words of its own would say that the account blocks this one.
-        ChangeRefused::Relation(RelationRefused::BlockedBy) => UNKNOWN.to_owned(),
-        other => other.to_string(),
-    }))
-}
-
-/// Blocks the account of a key.
-pub(super) fn block(
-    tx: &mut Tx<'_>,
-    context: &ChangeContext<'_>,
-    key: &ObjectKey,
+    value: &ObjectValue,
     living: Option<&KnownObject>,
 ) -> Result<Applied, StoreError> {
     let other = match target(tx, context, key, living)? {
         Ok(other) => other,
         Err(reason) => return Ok(Err(reason)),
     };
-    let blocked = relation_context(context, other).change(tx, RelationMove::Block)?;
-    Ok(blocked.map(drop).map_err(|refused| refused.to_string()))
-}
-
-/// Mutes the account of a key, or changes its mute.
-pub(super) fn mute(
-    tx: &mut Tx<'_>,
-    context: &ChangeContext<'_>,
-    key: &ObjectKey,
-    living: Option<&KnownObject>,
-    value: &MuteValue,
-) -> Result<Applied, StoreError> {
-    let other = match target(tx, context, key, living)? {
-        Ok(other) => other,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let context = relation_context(context, other);
-    let muted = context.mute(tx, value.notifications, value.expires_at)?;
-    Ok(muted.map_err(|refused| refused.to_string()))
-}
-
-/// Sets the note on the account of a key.
-pub(super) fn set_note(
-    tx: &mut Tx<'_>,
-    context: &ChangeContext<'_>,
-    key: &ObjectKey,
-    living: Option<&KnownObject>,
-    text: &str,
-) -> Result<Applied, StoreError> {
-    let other = match target(tx, context, key, living)? {
-        Ok(other) => other.canonical_id,
-        Err(reason) => return Ok(Err(reason)),
-    };
-    let set = account_note::set(tx, context.account, other, text, context.now_ms)?;
-    Ok(set.map_err(|refused| refused.to_string()))
+    let relation = relation_context(context, other);
+    Ok(match value {
+        ObjectValue::Follow(value) => {
+            let options = FollowOptions {
+                show_boosts: Some(value.reblogs),
+                notify: Some(value.notify),
+            };
+            match relation.follow(tx, options)? {
+                // A reason of its own would reveal that the account blocks this one.
+                Err(ChangeRefused::Relation(RelationRefused::BlockedBy)) => Err(UNKNOWN.to_owned()),
+                followed => applied(followed),
+            }
+        }
+        ObjectValue::Block(_) => applied(relation.change(tx, RelationMove::Block)?),
+        ObjectValue::Mute(value) => {
+            applied(relation.mute(tx, value.notifications, value.expires_at)?)
+        }
+        ObjectValue::AccountNote(value) => {
+            let (account, other) = (context.account, other.canonical_id);
+            applied(account_note::set(
+                tx,
+                account,
+                other,
+                &value.text,
+                context.now_ms,
+            )?)
+        }
+        _ => Err(UNKNOWN.to_owned()),
+    })
 }
 
 /// Deletes a follow, block, mute or note on an account.
@@ -114,20 +77,19 @@ pub(super) fn delete(
         Ok(other) => other,
         Err(reason) => return Ok(Err(reason)),
     };
-    let action = match kind {
-        ObjectKind::Follow => RelationMove::Unfollow,
-        ObjectKind::Block => RelationMove::Unblock,
+    let relation = relation_context(context, other);
+    Ok(match kind {
+        ObjectKind::Follow => applied(relation.change(tx, RelationMove::Unfollow)?),
+        ObjectKind::Block => applied(relation.change(tx, RelationMove::Unblock)?),
         ObjectKind::Mute => {
             mute::remove(tx, context.account, other.canonical_id)?;
-            return Ok(Ok(()));
+            Ok(())
         }
         _ => {
             account_note::remove(tx, context.account, other.canonical_id)?;
-            return Ok(Ok(()));
+            Ok(())
         }
-    };
-    let changed = relation_context(context, other).change(tx, action)?;
-    Ok(changed.map(drop).map_err(|refused| refused.to_string()))
+    })
 }
 
 fn relation_context(context: &ChangeContext<'_>, other: RelatedAccount) -> RelationContext {
@@ -138,8 +100,7 @@ fn relation_context(context: &ChangeContext<'_>, other: RelatedAccount) -> Relat
     }
 }
 
-/// The account of an object: that of the stored one, else the one that its key names. The reason if there is none that
-/// the device may name.
+/// The account of a stored object, or the one that the key names. The reason if the device may name no such account.
 fn target(
     tx: &mut Tx<'_>,
     context: &ChangeContext<'_>,

@@ -27,7 +27,7 @@ pub enum Start {
 }
 
 /// Decides how a replica with this cursor is brought up to date. A full sync continues at its
-/// cursor, whatever the epoch and the horizon are by now: a replica could not tell that it began again.
+/// cursor, whatever the epoch and the horizon are by now: a replica would not notice that it began again.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database

@@ -3,11 +3,10 @@
 use std::collections::HashMap;
 
 use driftline_core::{
-    social::{ListSettings, MarkedTimeline, Relation},
+    social::{MarkedTimeline, Relation},
     sync::{
-        AccountNoteValue, BlockValue, FilterValue, FollowValue, KeywordValue, ListValue,
-        MarkerValue, MemberValue, MuteValue, NoteValue, ObjectKey, ObjectKind, ObjectValue,
-        PostValue, ProfileValue,
+        AccountNoteValue, AccountValue, FilterValue, FollowValue, MarkerValue, MuteValue,
+        NoteValue, ObjectKey, ObjectKind, ObjectValue, PostValue, ProfileValue,
     },
 };
 use driftline_db::Tx;
@@ -54,47 +53,24 @@ pub(super) fn find(
     };
     let value = match object.is_removed {
         true => None,
-        false => load(tx, account, std::slice::from_ref(&object), None)?.remove(key),
+        false => load(tx, account, std::slice::from_ref(&object), Posts::Names)?.remove(key),
     };
     Ok(Some((object, value)))
 }
 
-/// The values of objects, by their keys, with one query for each kind. Objects that were removed
-/// have none. Without `shown`, bookmarks and favourites lack what the server adds of their posts.
-pub(super) fn load(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    objects: &[KnownObject],
-    shown: Option<ShownPosts<'_>>,
-) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
-    load_with(
-        tx,
-        account,
-        objects,
-        shown.map_or(Posts::Names, Posts::Shown),
-    )
-}
-
-/// [`load`] without what digests leave out: the IDs of bookmarks' and favourites' posts, and the names of filters' posts.
-pub(super) fn load_without_posts(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    objects: &[KnownObject],
-) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
-    load_with(tx, account, objects, Posts::Omitted)
-}
-
 /// The posts in values.
 #[derive(Clone, Copy)]
-enum Posts<'a> {
+pub(super) enum Posts<'a> {
+    /// None, as digests leave them out.
     Omitted,
     /// The names of filters' posts.
     Names,
-    /// These, and the posts of bookmarks and favourites.
+    /// The names of filters' posts, and what the server adds of the posts of bookmarks and favourites.
     Shown(ShownPosts<'a>),
 }
 
-fn load_with(
+/// The values of objects, by their keys, with one query for each kind. Objects that were removed have none.
+pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
@@ -144,29 +120,24 @@ fn load_kind(
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
             lists
-                .map(|list| (sql(list.id), list_value(list.settings)))
+                .map(|list| (sql(list.id), ObjectValue::List(list.settings)))
                 .collect()
         }
         ObjectKind::ListMember => {
             let members = list_member::members_by_ids(tx, account, &ids)?.into_iter();
-            let value = |account: String| {
-                ObjectValue::Member(MemberValue {
-                    account: Some(account),
-                })
-            };
-            members
-                .map(|(id, member)| (id, value(member.to_string())))
-                .collect()
+            let values = members.map(|(id, member)| {
+                let account = Some(member.to_string());
+                (id, ObjectValue::Member(AccountValue { account }))
+            });
+            values.collect()
         }
         ObjectKind::Marker => {
             let markers = marker::all(tx, account)?;
-            let place = |timeline: MarkedTimeline| {
-                let of_it = markers.iter().find(|marker| marker.timeline == timeline);
-                of_it.map(|marker| marker.last_read_id.raw())
-            };
             let values = keys.iter().filter_map(|(id, key)| {
-                let place = place(key.name().parse().ok()?)?;
-                Some((*id, ObjectValue::Marker(MarkerValue::at(place))))
+                let timeline: MarkedTimeline = key.name().parse().ok()?;
+                let marker = markers.iter().find(|marker| marker.timeline == timeline)?;
+                let value = MarkerValue::at(marker.last_read_id.raw());
+                Some((*id, ObjectValue::Marker(value)))
             });
             values.collect()
         }
@@ -278,7 +249,7 @@ fn relation_value(row: &RelationRow) -> ObjectValue {
     let account = Some(row.other.to_string());
     let is_requested = row.pair.outgoing == Relation::RequestingFollow;
     match row.pair.outgoing {
-        Relation::Blocking => ObjectValue::Block(BlockValue { account }),
+        Relation::Blocking => ObjectValue::Block(AccountValue { account }),
         _ => ObjectValue::Follow(FollowValue {
             reblogs: row.show_boosts,
             notify: row.notified.is_some(),
@@ -286,16 +257,6 @@ fn relation_value(row: &RelationRow) -> ObjectValue {
             account,
         }),
     }
-}
-
-fn list_value(settings: ListSettings) -> ObjectValue {
-    ObjectValue::List(ListValue {
-        title: settings.title,
-        replies_policy: settings.replies_policy,
-        exclusive: settings.exclusive,
-        predicate: settings.predicate,
-        notify: settings.notify,
-    })
 }
 
 fn filter_values(
@@ -313,10 +274,7 @@ fn filter_values(
     };
     let names = object_keys::post_names(tx, account, &filtered)?;
     let values = filters.into_iter().map(|filter| {
-        let keywords = filter.keywords.into_iter().map(|keyword| KeywordValue {
-            keyword: keyword.rule.keyword,
-            whole_word: keyword.rule.whole_word,
-        });
+        let keywords = filter.keywords.into_iter().map(|keyword| keyword.rule);
         let posts = filter.posts.iter();
         let value = FilterValue {
             title: filter.settings.title,

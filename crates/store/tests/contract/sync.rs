@@ -14,13 +14,15 @@ mod removals;
 mod tombstones;
 mod writers;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use driftline_core::sync::{ChangeResult, LibraryState, ObjectKey, PushChange, Usn};
 use driftline_store::{
-    LocalAccountId, Store,
+    LocalAccountId, LocalId, Store, StoreError, Tx,
     social::{local_account, note},
-    sync::{self, Chunk, Cursor, Pushed, Resolved},
+    sync::{self, Chunk, Cursor, Pushed, Resolved, ShownPosts},
+    timeline::TimelinePost,
+    viewer::{LazyReadableSources, Viewer},
 };
 use serde_json::{Value, json};
 
@@ -76,7 +78,7 @@ impl Replica {
     }
 }
 
-/// A chunk, with its cursor as devices keep it.
+/// A chunk without copies of posts, with its cursor as devices keep it.
 fn chunk(
     store: &Store,
     account: LocalAccountId,
@@ -85,11 +87,21 @@ fn chunk(
     max_bytes: usize,
 ) -> Option<Chunk> {
     let chunk = read(store, move |tx| {
-        sync::chunk(tx, account, cursor.as_ref(), max_entries, max_bytes)
+        let sources = LazyReadableSources::new(Viewer::Account(account));
+        let shown = ShownPosts {
+            sources: &sources,
+            write: &no_copies,
+        };
+        let cursor = cursor.as_ref();
+        sync::chunk_with_copies(tx, account, cursor, max_entries, max_bytes, shown)
     })?;
     let text = chunk.cursor.to_string();
     assert_eq!(text.parse::<Cursor>(), Ok(chunk.cursor.clone()));
     Some(chunk)
+}
+
+fn no_copies(_: &mut Tx<'_>, _: &[TimelinePost]) -> Result<HashMap<LocalId, Value>, StoreError> {
+    Ok(HashMap::new())
 }
 
 /// A row of `library_object`.

@@ -9,7 +9,7 @@ use ring::{
 
 use crate::{auth::opaque_secret::fill_random, transport::ApiError};
 
-/// Seals the cursors of sources' libraries (ChaCha20-Poly1305, RFC 8439): a USN would tell a reader how many posts came
+/// Seals the cursors of sources' libraries (ChaCha20-Poly1305, RFC 8439): a USN would reveal to a reader how many posts came
 /// that the reader may not see. The key is made from the store's nonce, so a restored store reads no cursor from before.
 #[derive(Clone)]
 pub(super) struct CursorSeal(Option<Arc<LessSafeKey>>);
@@ -30,7 +30,7 @@ impl CursorSeal {
         let key = self.0.as_ref().ok_or(ApiError::Internal)?;
         let mut nonce = [0; NONCE_LEN];
         fill_random(&mut nonce)?;
-        // All texts have one length, which would tell the number of digits.
+        // The length would reveal the number of digits, so all texts have the same.
         let mut sealed = format!("{:>CURSOR_LENGTH$}", cursor.to_string()).into_bytes();
         let unique = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(unique, Aad::from(view), &mut sealed)
@@ -63,7 +63,7 @@ mod tests {
         let text = seal.seal(&cursor, "source:3 member").expect("sealed");
         let larger: Cursor = "1.1.0f.42000.a41999.h40000".parse().expect("a cursor");
         let other = seal.seal(&larger, "source:3 member").expect("sealed");
-        assert_eq!(text.len(), other.len(), "the length tells nothing");
+        assert_eq!(text.len(), other.len(), "the length reveals nothing");
         assert_eq!(seal.open(&text, "source:3 member"), Some(cursor));
         assert_eq!(seal.open(&text, "source:4 member"), None);
         assert_eq!(

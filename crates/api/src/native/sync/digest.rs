@@ -21,7 +21,7 @@ use crate::{
     transport::{ApiError, JsonResult, Problem},
 };
 
-/// Returns a digest of a library, with which a replica compares its own. Of a source it is one of a part of the library.
+/// Returns the digest of a library, with which a replica compares its own. The digest of a source covers a part of the library.
 #[utoipa::path(
     post, path = "/api/driftline/v1/sync/digest", tag = "sync", request_body = DigestRequest,
     security(("account" = ["read"])),

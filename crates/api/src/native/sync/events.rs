@@ -18,16 +18,16 @@ use tokio::{
 };
 use url::form_urlencoded;
 
-use super::{ACCOUNT, pull::MAX_LIBRARIES, told::Told};
+use super::{ACCOUNT, notified_usns::NotifiedUsns, pull::MAX_LIBRARIES};
 use crate::{
     App,
     auth::{LoggedIn, needs, opaque_secret::fill_random},
     transport::{ApiError, ApiResult, Problem},
 };
 
-/// Tells a device that its account's library, or one of the sources' libraries that it names, has changes that the account
-/// may see: server-sent events named `news`, the first at once. Changes within half a second are told once. The stream ends
-/// after ten minutes, when the store fails, and when the account has opened 200 later ones.
+/// Notifies a device of changes that its account may see, in the account's library or in the sources' libraries that the request
+/// names: server-sent events named `news`, the first at once. Changes within half a second are one event. The stream ends after
+/// ten minutes, when the store fails, and when the account has opened 200 later ones.
 #[utoipa::path(
     get, path = "/api/driftline/v1/sync/events", tag = "sync",
     params(("library" = Option<Vec<String>>, Query, description = "A source's library, `source:ID`; may come up to 200 times")),
@@ -44,10 +44,10 @@ pub(super) async fn events(caller: LoggedIn<needs::Read>, uri: Uri) -> ApiResult
     // Before the first look at the store, so that nothing falls between the two.
     let commits = caller.app.store.commits();
     let viewer = caller.viewer;
-    let nothing = Told::nothing(sources);
-    let told = caller.read(move |tx, account| Ok(nothing.look(tx, account, viewer)?.0));
-    let told = told.await?;
-    if !told.is_readable() {
+    let nothing = NotifiedUsns::nothing(sources);
+    let notified = caller.read(move |tx, account| Ok(nothing.look(tx, account, viewer)?.0));
+    let notified = notified.await?;
+    if !notified.is_readable() {
         return Err(ApiError::NotFound);
     }
     let account = caller.account.id;
@@ -56,7 +56,7 @@ pub(super) async fn events(caller: LoggedIn<needs::Read>, uri: Uri) -> ApiResult
         account,
         viewer,
         commits,
-        told,
+        notified,
         is_first: true,
         ended: caller.app.people.device_streams.open(account)?,
         end: Instant::now() + LONGEST,
@@ -87,7 +87,7 @@ struct Device {
     account: LocalAccountId,
     viewer: Viewer,
     commits: watch::Receiver<u64>,
-    told: Told,
+    notified: NotifiedUsns,
     is_first: bool,
     /// Returns once the stream has to make room.
     ended: oneshot::Receiver<()>,
@@ -110,8 +110,8 @@ impl Device {
         self.pause().await?;
         while Instant::now() < self.end {
             self.commits.mark_unchanged();
-            let (told, is_news) = self.look().await.ok()?;
-            self.told = told;
+            let (notified, is_news) = self.look().await.ok()?;
+            self.notified = notified;
             if is_news {
                 return Some(());
             }
@@ -130,7 +130,7 @@ impl Device {
         None
     }
 
-    /// Waits before a look; `None` if the stream has to make room.
+    /// Waits before the next query; `None` if the stream has to make room.
     async fn pause(&mut self) -> Option<()> {
         tokio::select! {
             () = sleep(pause()) => Some(()),
@@ -138,12 +138,12 @@ impl Device {
         }
     }
 
-    async fn look(&self) -> Result<(Told, bool), StoreError> {
-        let (told, account, viewer) = (self.told.clone(), self.account, self.viewer);
+    async fn look(&self) -> Result<(NotifiedUsns, bool), StoreError> {
+        let (notified, account, viewer) = (self.notified.clone(), self.account, self.viewer);
         let read = self
             .app
             .store
-            .read(move |tx| told.look(tx, account, viewer));
+            .read(move |tx| notified.look(tx, account, viewer));
         read.await
     }
 }

@@ -6,13 +6,13 @@ mod digest;
 mod entry_forms;
 mod events;
 mod library_filter;
+mod notified_usns;
 pub(crate) mod open_streams;
 mod pull;
 mod push;
 mod resolved;
 mod source_digest;
 mod source_library;
-mod told;
 
 use std::sync::Arc;
 

@@ -4,7 +4,9 @@ use axum::{
     http::{StatusCode, header::CONTENT_TYPE},
     response::{IntoResponse as _, Response},
 };
-use driftline_core::sync::{ObjectKey, ObjectKind, PushAnswer, PushRequest, Usn};
+use driftline_core::sync::{
+    MAX_PUSH_CHANGES, ObjectKey, ObjectKind, PushAnswer, PushRequest, Usn, push_hash,
+};
 use driftline_store::{
     LocalAccountId, StoreError, Tx, Viewer,
     sync::{
@@ -13,7 +15,6 @@ use driftline_store::{
         push as store_changes, start,
     },
 };
-use ring::digest::{SHA256, digest};
 
 use super::{bookmark_copy, names, resolved::resolve};
 use crate::{
@@ -47,11 +48,11 @@ pub(super) async fn push(
     let request: PushRequest =
         serde_json::from_slice(&body).map_err(|error| ApiError::BadParameter(error.to_string()))?;
     check(&request)?;
-    let hash = hex(digest(&SHA256, &body).as_ref());
+    let hash = push_hash(&body);
     let (viewer, now_ms) = (caller.viewer, caller.now_ms());
     let (account, address) = (caller.account.id, caller.address.clone());
     let cursor = request.cursor.as_ref().map(|text| text.parse()).transpose();
-    // A cursor that this server never gave is of another history.
+    // A cursor that this server never gave belongs to another history.
     let cursor: Option<Cursor> = cursor.map_err(|_: CursorError| ApiError::Conflict("device"))?;
     let (known, known_hash) = (request.clone(), hash.clone());
     // Before the write, which others wait for.
@@ -146,27 +147,22 @@ fn prepare(
     Ok(Prepared::New(Box::new(resolved)))
 }
 
-/// The answer that the store keeps, with the posts of its bookmarks.
+/// The answer that the store keeps, with the posts of the bookmarks and favourites in it, of which it keeps nothing.
 async fn answer_of(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult<Response> {
-    let answer = with_copies(caller, stored).await?;
-    Ok(([(CONTENT_TYPE, "application/json")], answer).into_response())
-}
-
-/// The answer with the posts of the bookmarks and favourites in it. They are not part of what the store keeps of it.
-async fn with_copies(caller: &LoggedIn<needs::Write>, stored: String) -> ApiResult<String> {
-    let Ok(answer) = serde_json::from_str::<PushAnswer>(&stored) else {
-        return Ok(stored);
+    let answer = serde_json::from_str::<PushAnswer>(&stored).ok();
+    let body = match answer.filter(|answer| !bookmark_copy::keys(answer).is_empty()) {
+        None => stored,
+        Some(answer) => {
+            let view = View::without_overlays(caller);
+            let read = caller.read(move |tx, account| {
+                let mut answer = answer.clone();
+                bookmark_copy::add(tx, account, &view, &mut answer)?;
+                Ok(answer)
+            });
+            serde_json::to_string(&read.await?).unwrap_or(stored)
+        }
     };
-    if bookmark_copy::keys(&answer).is_empty() {
-        return Ok(stored);
-    }
-    let view = View::without_overlays(caller);
-    let read = caller.read(move |tx, account| {
-        let mut answer = answer.clone();
-        bookmark_copy::add(tx, account, &view, &mut answer)?;
-        Ok(answer)
-    });
-    Ok(serde_json::to_string(&read.await?).unwrap_or(stored))
+    Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
 }
 
 fn check(request: &PushRequest) -> Result<(), ApiError> {
@@ -181,7 +177,7 @@ fn check(request: &PushRequest) -> Result<(), ApiError> {
             "the first sequence is 1".to_owned(),
         ));
     }
-    if request.changes.len() > MAX_CHANGES {
+    if request.changes.len() > MAX_PUSH_CHANGES {
         return Err(ApiError::TooLarge("A push has at most 100 changes"));
     }
     let mut keys: Vec<&ObjectKey> = request.changes.iter().map(|change| &change.key).collect();
@@ -194,10 +190,5 @@ fn check(request: &PushRequest) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
-const MAX_CHANGES: usize = 100;
 /// The largest number of posts in the filters of a push with several, since conflicts show them.
 const MAX_FILTER_POSTS: usize = 2_000;

@@ -1,6 +1,8 @@
 use std::collections::BTreeSet;
 
-use driftline_core::sync::{FilterValue, ObjectKind, PushChange};
+use driftline_core::sync::{
+    FilterValue, LOCAL_HOST, ObjectKind, POST_ID_PREFIX, PushChange, UNNAMED_HOST,
+};
 use driftline_store::{
     AccountId, LocalId, StoreError, Tx, Viewer, find,
     social::{bookmark_copy, list_entry},
@@ -105,7 +107,7 @@ fn filter_posts(
 
 /// The post with a name as keys have it.
 fn post(tx: &mut Tx<'_>, name: &str, viewer: Viewer) -> Result<Option<PostKey>, StoreError> {
-    let id = match name.strip_prefix(OWN_ID) {
+    let id = match name.strip_prefix(POST_ID_PREFIX) {
         Some(id) => id.parse().ok().map(LocalId::new),
         None => find::shown_post(tx, name, viewer)?,
     };
@@ -122,10 +124,3 @@ fn account(tx: &mut Tx<'_>, acct: &str, domain: &str) -> Result<Option<AccountId
         _ => named(tx, acct, domain),
     }
 }
-
-/// The beginning of the name of a post without a URI.
-const OWN_ID: &str = "id:";
-/// The host of this server's accounts in keys.
-const LOCAL_HOST: &str = "local";
-/// The host of accounts in keys that have their IDs as names.
-const UNNAMED_HOST: &str = "unnamed";

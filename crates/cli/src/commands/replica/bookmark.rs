@@ -32,7 +32,7 @@ impl Bookmark {
     }
 }
 
-/// Edits an object, and says what came of it.
+/// Edits an object, and prints the outcome.
 ///
 /// # Errors
 /// [`CliError`] as the process ends.
@@ -48,10 +48,10 @@ pub async fn edit(
     output::reply(json, &edited?, |of| vec![words(*of).to_owned()])
 }
 
-/// The outcome of an edit in words.
+/// The text for the outcome of an edit.
 pub fn words(of: Edited) -> &'static str {
     match (of.changed, of.dirty) {
-        (false, _) => "nothing was changed: it is so already",
+        (false, _) => "nothing was changed: the replica already has this",
         (true, true) => "stored here; the next sync sends it",
         (true, false) => "stored here; the server has the same",
     }

@@ -89,19 +89,12 @@ impl Resolve {
         let replica = Replica::open(folder).await?;
         let resolved = replica.resolve(self.id, resolution).await;
         replica.close().await;
+        let outcome = match resolution {
+            Resolution::Mine => "the next sync sends this device's version of",
+            Resolution::Theirs => "the server's version stays of",
+        };
         output::reply(json, &resolved?, |of: &Resolved| {
-            vec![match resolution {
-                Resolution::Mine => format!(
-                    "conflict {}: the next sync sends this device's version of\n{}",
-                    of.id, of.key
-                ),
-                Resolution::Theirs => {
-                    format!(
-                        "conflict {}: the server's version stays of\n{}",
-                        of.id, of.key
-                    )
-                }
-            }]
+            vec![format!("conflict {}: {outcome}\n{}", of.id, of.key)]
         })
     }
 }

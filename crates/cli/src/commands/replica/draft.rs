@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{bookmark::words, note, round::random, show::Show};
 use crate::{error::CliError, output};
 
-/// Lists the drafts, or writes, changes or removes one, and says its key. The next sync sends it.
+/// Lists the drafts, or writes, changes or removes one, and prints its key. The next sync sends it.
 #[derive(Debug, Args)]
 pub struct Draft {
     #[command(subcommand)]

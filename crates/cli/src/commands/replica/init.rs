@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::round::random;
 use crate::{error::CliError, hidden_input::ask, output};
 
-/// Makes a replica of the account that a token is of; nothing is copied before the first `sync`.
+/// Makes a replica of a token's account. Nothing is copied before the first `sync`.
 ///
 /// In a folder that has a replica of the same account, it replaces the token and keeps everything else. The token needs
 /// the scopes read and write; it is kept in a file of its own, for the owner of the folder only.

@@ -48,9 +48,9 @@ impl Listener {
         Ok(())
     }
 
-    /// Waits until the server has news or, looked at from time to time, the replica has something to sync, but at least until
-    /// `earliest`. Without a stream it waits for `every`, and no longer than that if the stream does not tell of all libraries. May
-    /// be dropped at any time.
+    /// Waits until the server has news, or the replica, which is checked now and then, has something to sync, but at least until
+    /// `earliest`. Without a stream it waits for `every`, and no longer if the stream does not cover all libraries. May be
+    /// dropped at any time.
     pub async fn wait(&mut self, folder: &Path, every: Duration, earliest: Instant) {
         let mut look_at = Instant::now() + jittered(every, random());
         let Some(open) = &mut self.0 else {
@@ -75,7 +75,7 @@ impl Listener {
                 return;
             }
             look_at = Instant::now() + jittered(every, random());
-            // What fails here fails in the round, too.
+            // An error here is one of the round, too.
             let is_quiet = look(folder).await.is_ok_and(|(_, of)| is_quiet(&of));
             if !is_quiet {
                 return;

@@ -65,7 +65,7 @@ enum ReplicaCommand {
     Watch(watch::Watch),
     /// Compare the replica with the server's libraries.
     Verify(verify::Verify),
-    /// Show how the replica is.
+    /// Show the state of the replica.
     Status(status::Status),
     /// List the conflicts, or resolve one.
     Conflicts(conflicts::Conflicts),

@@ -60,7 +60,7 @@ impl Note {
     }
 }
 
-/// The text of a file, or of standard input if the file is `-`; without a file, the words.
+/// The text of a file, or of standard input if the file is `-`; without a file, the words of the command line.
 ///
 /// # Errors
 /// [`CliError`] if the file cannot be read.

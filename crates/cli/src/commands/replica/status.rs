@@ -1,4 +1,4 @@
-//! `replica status`: how a replica is.
+//! `replica status`: the state of a replica.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::{
     shown::{count, time},
 };
 
-/// Shows how the replica is: its objects by kind, subscriptions, changes that were not sent yet, conflicts, the last sync.
+/// Shows the state of the replica: its objects by kind, subscriptions, changes that were not sent yet, conflicts, the last sync.
 #[derive(Debug, Args)]
 pub struct Status {}
 

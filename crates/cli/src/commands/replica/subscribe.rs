@@ -56,7 +56,7 @@ pub fn show(subscriptions: &[Subscription], json: bool) -> Result<(), CliError> 
     subscriptions.try_for_each(|of| output::reply(json, of, lines))
 }
 
-/// A subscription in words: a line, and one with the beginning of its filter.
+/// The text for a subscription: a line, and one with the beginning of its filter.
 pub fn lines(of: &Subscription) -> Vec<String> {
     let entries = u64::try_from(of.entries).unwrap_or(u64::MAX);
     let state = match (of.is_gone, of.is_complete) {

@@ -22,7 +22,7 @@ use crate::{
 /// It listens to the server, and syncs when something has changed there or here: at most once a second, and less often while
 /// rounds bring nothing. If the server's stream of events cannot be read, or there are more than 200 subscriptions, it also syncs
 /// after the time of --every. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Other commands may work
-/// with the replica meanwhile. It never removes most of the replica: then it ends and says so.
+/// with the replica meanwhile. It never removes most of the replica: it ends with an error instead.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// The time between two rounds without a stream of events, and between two looks for changes of this device, 1s or more;
@@ -61,7 +61,7 @@ impl Watch {
                         }
                         match listener.renew(folder).await {
                             Ok(()) => listener.wait(folder, self.every, earliest).await,
-                            // The next round says why.
+                            // The next round reports the error.
                             Err(_) => sleep(self.every).await,
                         }
                     }

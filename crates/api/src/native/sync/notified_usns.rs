@@ -9,17 +9,17 @@ use driftline_store::{
 
 use super::source_library;
 
-/// The libraries of which a device waits for changes, with the USNs up to which it was told.
+/// The libraries for whose changes a device waits, with the USNs up to which it was notified.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Told {
+pub(super) struct NotifiedUsns {
     /// The USN of the account's own library.
     account: i64,
     /// The USNs of the libraries of sources, by their names. `None` for one that the viewer may not read.
     sources: BTreeMap<String, Option<i64>>,
 }
 
-impl Told {
-    /// Nothing was told of these libraries of sources and of the account's own.
+impl NotifiedUsns {
+    /// The account's own library and these libraries of sources, of which the device was notified of nothing yet.
     pub(super) fn nothing(sources: impl IntoIterator<Item = String>) -> Self {
         Self {
             account: 0,
@@ -32,8 +32,8 @@ impl Told {
         self.sources.values().all(Option::is_some)
     }
 
-    /// The present state, and true if a library has changes that the viewer may see since this was told, or may be read no
-    /// more or again.
+    /// The present state. Also returns true if the device is to be notified: a library has changes that the viewer may see, or
+    /// the viewer may read it no longer, or again.
     pub(super) fn look(
         &self,
         tx: &mut Tx<'_>,
@@ -56,9 +56,9 @@ impl Told {
             .filter(|source| source.shows(viewer).is_some())
             .map(|source| (source_library::name(source), source))
             .collect();
-        for (name, told) in &self.sources {
+        for (name, notified) in &self.sources {
             let source = readable.get(name);
-            is_news |= match (source, told) {
+            is_news |= match (source, notified) {
                 (Some(source), Some(after)) if source.update_count > *after && !is_news => {
                     let view = SourceView {
                         key: source.key,
@@ -66,7 +66,7 @@ impl Told {
                     };
                     has_news(tx, view, &viewer_sources, *after)?
                 }
-                (source, told) => source.is_some() != told.is_some(),
+                (source, notified) => source.is_some() != notified.is_some(),
             };
             let usn = source.map(|source| source.update_count);
             now.sources.insert(name.clone(), usn);
