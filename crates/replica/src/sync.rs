@@ -136,14 +136,18 @@ impl Replica {
     ) -> Result<SyncReport, ReplicaError> {
         // Alone from here on, but for edits, and for subscriptions that begin or end.
         let _lock = self.lock().await?;
-        let (row, before, sources) = self
+        let (row, push, before, sources) = self
             .read(move |tx| {
                 let sources = match direction {
                     Direction::Push => Vec::new(),
                     Direction::Pull | Direction::Both => subscription_row::progresses(tx)?,
                 };
+                let push = match direction {
+                    Direction::Pull => None,
+                    Direction::Push | Direction::Both => replica_row::pending_push(tx)?,
+                };
                 let row = replica_row::require(tx)?;
-                Ok((row, conflict_row::count(tx)?, sources))
+                Ok((row, push, conflict_row::count(tx)?, sources))
             })
             .await?;
         let now_ms = context.now_ms;
@@ -156,7 +160,8 @@ impl Replica {
             client,
             context,
             sources: SourceSession::new(row.binding.clone(), sources),
-            session: SyncSession::new(row.progress, Some(row.binding)),
+            session: SyncSession::new(row.progress, Some(row.binding))
+                .with_stored_push(push.as_ref()),
             work: SyncProgress::default(),
             chunk_size: match row.chunk_bytes {
                 Some(bytes) => ChunkSize::after(bytes),
@@ -263,6 +268,9 @@ impl Run<'_, '_> {
     async fn take_own(&mut self, answer: SyncAnswer) -> Result<(), ReplicaError> {
         let intake = self.session.pulled(answer);
         let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
+        if self.session.is_resending() {
+            return Ok(());
+        }
         let job = IntakeJob {
             intake,
             is_last: !matches!(self.session.next(), SyncStep::Pull { .. }),
