@@ -189,7 +189,7 @@ impl Db {
     }
 
     /// Marks the tables' rows as distributed over several nodes, which share no snapshot. Writes
-    /// may then use [`Tx::apart`] and [`Tx::at_end`], which use up to twice as many connections.
+    /// may then use [`Tx::apart`] and [`Tx::at_end`] as needed, with up to twice as many connections.
     pub fn set_distributed(&self) {
         self.0.is_distributed.store(true, Ordering::Relaxed);
     }

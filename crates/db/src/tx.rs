@@ -1,4 +1,5 @@
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::batch::{self, Column, Form};
@@ -24,6 +25,7 @@ pub struct Tx<'a> {
     beside: Option<&'a dyn Beside>,
     at_end: Option<AtEnd>,
     number: i64,
+    reserved: Range<i64>,
 }
 
 /// Runs transactions next to another one.
@@ -287,6 +289,7 @@ impl<'a> Tx<'a> {
             beside: None,
             at_end: None,
             number: (RandomState::new().hash_one(0) >> 1).cast_signed(),
+            reserved: 0..0,
         }
     }
 
@@ -309,15 +312,41 @@ impl<'a> Tx<'a> {
         self.number
     }
 
+    /// Keeps consecutive numbers for [`Tx::take_reserved`], in place of those that it had.
+    pub fn reserve(&mut self, numbers: Range<i64>) {
+        self.reserved = numbers;
+    }
+
+    /// Takes the next reserved numbers; returns the first. `None` if there are fewer: then all that are left are dropped, so
+    /// that no later number is below one that the caller gets elsewhere.
+    pub fn take_reserved(&mut self, count: i64) -> Option<i64> {
+        let first = self.reserved.start;
+        let end = first
+            .checked_add(count)
+            .filter(|end| *end <= self.reserved.end);
+        self.reserved.start = end.unwrap_or(self.reserved.end);
+        end.map(|_| first)
+    }
+
+    /// True if [`Tx::apart`] may be used without need. Behind a connection pooler all of its connections could wait for each
+    /// other.
+    pub fn may_run_apart(&self) -> bool {
+        match &self.link {
+            Link::Sqlite(_) => false,
+            Link::Postgres(session) => {
+                self.is_distributed() || (self.beside.is_some() && !session.is_pooled())
+            }
+        }
+    }
+
     /// Runs a job in a transaction of its own over another connection. That transaction is
     /// committed when this returns, independently of the outcome of this one. The pending locks of
-    /// this transaction are taken first. For a distributed database only.
+    /// this transaction are taken first. For PostgreSQL only: see [`Tx::may_run_apart`].
     ///
     /// The job must not wait for a lock of this transaction: no server would notice the deadlock.
     ///
     /// # Errors
-    /// The error of the job. [`DbError`] if the database is not distributed, or the other
-    /// transaction fails.
+    /// The error of the job. [`DbError`] if the database is SQLite, or the other transaction fails.
     pub fn apart<T>(
         &mut self,
         mut job: impl FnMut(&mut Tx<'_>) -> Result<T, DbError>,

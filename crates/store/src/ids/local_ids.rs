@@ -2,7 +2,8 @@
 //!
 //! A transaction that takes IDs updates the row and so locks it until its commit. The order of
 //! commits is then the order of IDs, even if the clocks of the processes differ. IDs of the present
-//! are taken last, and written at once: see `new_ids.rs`.
+//! are taken last, and written at once: see `new_ids.rs`. A push of a device, which takes many IDs
+//! one after the other, reserves them: they are in order within each account.
 //!
 //! No local ID is given twice. The row never falls, each ID is above all earlier ones, and the row
 //! is stored in the same commit that uses the ID. After a restart, a step of the clock, or in a
@@ -23,10 +24,28 @@ pub const fn root() -> Root {
     Root::row("local_clock", "one", 1)
 }
 
+/// Takes `count` IDs for later calls of [`take`], which do not lock the clock then. They are taken in a transaction of its own
+/// where that is possible: a write that takes IDs again and again would else hold up all others to its end.
+///
+/// The commits of the IDs are then in order only among writes below the same root, which must be locked, and only before this
+/// transaction locks the clock. So it is for objects of accounts, and not for entries of sources.
+pub(crate) fn reserve(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<(), DbError> {
+    if tx.may_run_apart() {
+        let first = tx.apart(|tx| take(tx, now_ms, count))?;
+        tx.reserve(first..first + count as i64);
+    }
+    Ok(())
+}
+
 /// Locks the clock and takes `count` consecutive IDs above every earlier ID. Returns the first.
-/// With a count of 0 it only locks the clock.
+/// With a count of 0 it only locks the clock. [Reserved](reserve) IDs are taken first, without a lock.
 pub(crate) fn take(tx: &mut Tx<'_>, now_ms: i64, count: usize) -> Result<i64, DbError> {
     let count = count as i64;
+    if count > 0
+        && let Some(first) = tx.take_reserved(count)
+    {
+        return Ok(first);
+    }
     let (take, last) = (take_sql(tx), last(tx));
     let last = tx.query_one(
         &format!("{take} returning {last} as last"),

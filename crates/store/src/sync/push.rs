@@ -8,12 +8,14 @@ use driftline_db::{Root, Tx};
 use super::{
     apply,
     cursor::{Cursor, current_cursor},
+    filter_change::MAX_NEW_FILTER_POSTS,
     values,
 };
 use crate::{
     error::StoreError,
     id_types::{AccountId, LocalAccountId, LocalId, local_account_id},
     library::{self, object::KnownObject},
+    local_ids,
     posts::timeline::PostKey,
     social::{copy_relations::RelatedAccount, local_account},
 };
@@ -41,15 +43,14 @@ impl Resolved {
         local_account::root(lowest.map_or(account, |other| other.min(account)))
     }
 
-    /// The accounts of this server to which follows and blocks change.
+    /// The accounts of this server that its follows, blocks, mutes and notes are about.
     pub(super) fn locked_accounts(&self) -> impl Iterator<Item = LocalAccountId> {
-        let related = self.related.iter();
-        let changed = related.filter(|(key, _)| key.kind().is_some_and(changes_other));
-        changed.filter_map(|(_, other)| local_account_id(other.canonical_id))
+        let related = self.related.values();
+        related.filter_map(|other| local_account_id(other.canonical_id))
     }
 
-    /// Locks the account of a push, and the accounts of this server to which its follows and blocks change, in the order of
-    /// their IDs.
+    /// Locks the account of a push, and the accounts of this server that its follows, blocks, mutes and notes are about, in the
+    /// order of their IDs: none of them is removed meanwhile.
     ///
     /// # Errors
     /// [`StoreError::Db`] if the database fails, or one of them does not exist any more.
@@ -81,7 +82,7 @@ pub struct Pushed {
 
 /// Stores the changes of a device, in their order. Each is stored only if the object's last USN is
 /// its base. A change that is refused, or is in conflict, leaves nothing. Must be written below
-/// [`Resolved::root`], after [`Resolved::lock`]. Locks the clock.
+/// [`Resolved::root`], after [`Resolved::lock`]. Locks the clock, unless there are many and their IDs can be reserved.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Unreadable`]
@@ -95,6 +96,9 @@ pub fn push(
 ) -> Result<Pushed, StoreError> {
     // The first change may lock the clock, and the next ones take USNs.
     library::ensure_opening(tx)?;
+    if changes.len() > MAX_CHANGES_BELOW_CLOCK {
+        local_ids::reserve(tx, now_ms, max_ids(changes))?;
+    }
     let before = current_cursor(tx, account)?;
     let mut results = Vec::with_capacity(changes.len());
     for change in changes {
@@ -105,6 +109,16 @@ pub fn push(
         after: current_cursor(tx, account)?,
         results,
     })
+}
+
+/// The number of IDs that changes take at most, but for those that a follow takes for lists of an earlier follow of a copy.
+fn max_ids(changes: &[PushChange]) -> usize {
+    let keywords = |change: &PushChange| {
+        let keywords = change.value.as_ref()?.get("keywords")?.as_array()?.len();
+        Some(keywords.min(MAX_KEYWORDS_PER_FILTER))
+    };
+    let keywords: usize = changes.iter().filter_map(keywords).sum();
+    MAX_NEW_FILTER_POSTS + keywords + changes.len() * MAX_IDS_PER_CHANGE
 }
 
 fn store_change(
@@ -187,3 +201,8 @@ fn is_same(key: &ObjectKey, wanted: Option<&ObjectValue>, stored: Option<&Object
 fn usn_of(object: &KnownObject) -> Usn {
     Usn::new(object.usn.cast_unsigned())
 }
+
+/// A push with more changes reserves its IDs. For fewer, the commit of a reservation takes as long as they lock the clock.
+const MAX_CHANGES_BELOW_CLOCK: usize = 8;
+/// A change of a relation may take one for its object and one for the end of an earlier relation to a copy.
+const MAX_IDS_PER_CHANGE: usize = 2;

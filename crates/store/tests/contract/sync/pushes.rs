@@ -4,10 +4,11 @@ use driftline_core::{
     social::Mark,
     sync::{ChangeResult, PushChange},
 };
+use driftline_db::Dialect;
 use driftline_store::{
-    LocalAccountId, Store, account_id,
+    LocalAccountId, Root, Store, StoreError, account_id,
     social::{filter, list, local_account, marked_post},
-    sync::Resolved,
+    sync::{self, Resolved},
     timeline::PostKey,
 };
 use serde_json::{Value, json};
@@ -17,8 +18,8 @@ use super::{
     set_note, update_count,
 };
 use crate::{
-    social::account,
-    world::{World, post, read, write},
+    social::{account, on_both_with_two},
+    world::{START_MS, World, post, read, write},
 };
 
 on_both!(
@@ -286,4 +287,40 @@ fn before_is_the_cursor_of_a_replica_that_had_everything(store: &Store) {
     set_note(store, ann, 4, "another program's");
     let pushed = push(store, ann, vec![note_change(5, 0, "text")]);
     assert_ne!(replica.cursor.as_ref(), Some(&pushed.before));
+}
+
+#[test]
+fn a_push_of_many_changes_leaves_the_clock_to_others() {
+    on_both_with_two(|one, other| {
+        let ann = account(one, "ann");
+        // The first USN of an opening locks the clock.
+        push(one, ann, vec![note_change(0, 0, "text")]);
+        let (other, changes) = (other.clone(), notes(1..=40));
+        let (pushed, is_free) = write(one, local_account::root(ann), move |tx| {
+            let pushed = sync::push(tx, ann, &changes, &Resolved::default(), START_MS)?;
+            if tx.dialect() == Dialect::Sqlite {
+                return Ok((pushed, true));
+            }
+            let free = "select one from local_clock where one = 1 {skip_locked}";
+            let found = other.write_blocking(Root::none(), move |tx| {
+                Ok::<_, StoreError>(tx.query_opt(free, &[], |row| row.i64("one"))?)
+            })?;
+            Ok((pushed, found.is_some()))
+        });
+        assert_eq!(done(&pushed), (2..=41).collect::<Vec<u64>>());
+        assert!(is_free);
+        push(one, ann, notes(41..=42));
+        let account = i64::try_from(ann).expect("an ID");
+        let ids = read(one, move |tx| {
+            let ids = "select id from library_object where account_id = $1 order by usn";
+            Ok(tx.query(ids, &[&account], |row| row.i64("id"))?)
+        });
+        assert!(ids.windows(2).all(|pair| pair[0] < pair[1]), "{ids:?}");
+    });
+}
+
+fn notes(numbers: impl Iterator<Item = u64>) -> Vec<PushChange> {
+    numbers
+        .map(|number| note_change(number, 0, "text"))
+        .collect()
 }
