@@ -1,7 +1,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use driftline_core::sync::{
-    ChangeResult, ObjectKey, ObjectKind, ObjectValue, PushChange, Usn, same_value,
+use driftline_core::{
+    social::MAX_KEYWORDS_PER_FILTER,
+    sync::{ChangeResult, ObjectKey, ObjectKind, ObjectValue, PushChange, Usn, same_value},
 };
 use driftline_db::{Root, Tx};
 
