@@ -15,6 +15,7 @@ on_both!(
     a_read_sees_one_snapshot,
     a_missing_root_refuses_the_write,
     a_panic_is_its_callers_only,
+    reserved_numbers_are_taken_in_order,
 );
 
 /// A domain's own error.
@@ -168,4 +169,16 @@ fn a_deadlock_is_run_again() {
         assert!(retries >= 1);
         assert_eq!(u64::from(runs.load(Ordering::Relaxed)), 2 + retries);
     });
+}
+
+fn reserved_numbers_are_taken_in_order(db: &Db) {
+    let taken = write(db, |tx| {
+        let before = tx.take_reserved(1);
+        tx.reserve(5..9);
+        let taken = [2, 1].map(|count| tx.take_reserved(count));
+        // The one that is left is below what the caller gets elsewhere.
+        let after = [2, 1].map(|count| tx.take_reserved(count));
+        Ok((before, taken, after))
+    });
+    assert_eq!(taken, Ok((None, [Some(5), Some(7)], [None, None])));
 }
