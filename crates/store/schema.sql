@@ -512,7 +512,7 @@ create table index_state (
     -- The oldest version of the extraction (`post_text.extraction`) of which there may be documents.
     extraction {i64} not null
 ) {strict};
-insert into index_state (one, extraction) values (1, 3);
+insert into index_state (one, extraction) values (1, 4);
 
 -- The places that the search index knows: of entries, and of posts in the world's public timeline. On
 -- PostgreSQL with the terms of their posts (`driftline_index::Term`), on SQLite these are in `place_terms`, and the

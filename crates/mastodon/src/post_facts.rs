@@ -126,10 +126,16 @@ fn attachments(status: &RawObject<'_>) -> Vec<Attachment> {
 /// The traits that are part of a version.
 fn own_traits(status: &RawObject<'_>) -> Vec<PostTrait> {
     present([
-        (PostTrait::Reply, status.id("in_reply_to_id").is_some()),
+        (PostTrait::Reply, is_reply(status)),
         (PostTrait::Edited, status.time_ms("edited_at").is_some()),
         (PostTrait::Sensitive, status.flag("sensitive")),
     ])
+}
+
+/// True if a post is a reply. When the post to which it replies is deleted, servers go on naming its author alone.
+fn is_reply(status: &RawObject<'_>) -> bool {
+    let mut names = ["in_reply_to_id", "in_reply_to_account_id"].into_iter();
+    names.any(|name| status.id(name).is_some())
 }
 
 fn language(status: &RawObject<'_>) -> Option<String> {

@@ -3,7 +3,7 @@
 //! They depend on the meaning of a post's JSON: on the decoded values of the members that are named
 //! here, in a canonical form. A missing member, `null` and an empty list are equal. `1.0` equals
 //! `1e0`, with all digits of any number. Texts are only decoded. The order of keys does not matter,
-//! and of repeated keys the last counts. A post's content includes its tags and its language. Its state also depends on
+//! and of repeated keys the last counts. A post's content includes its tags, its language and the fact of being a reply. Its state also depends on
 //! the other labels of its text: mentions and a preview, which a server may change without an edit. Hashes are stored, so
 //! their computation must not change.
 //! `tests/golden/post_hashes.txt` contains expected results.
@@ -36,7 +36,9 @@ pub(crate) fn of_status(post: &Post, status: Option<&RawObject<'_>>) -> PostHash
         None => hash.text(post.raw.as_bytes()),
     }
     // Filters of replicas compare them, so they must not change without a new version.
-    let is_content = |label: &&str| label.starts_with("tag:") || label.starts_with("lang:");
+    let is_content = |label: &&str| {
+        label.starts_with("tag:") || label.starts_with("lang:") || *label == "is:reply"
+    };
     for label in split(&post.text.labels).filter(is_content) {
         hash.text(label.as_bytes());
     }

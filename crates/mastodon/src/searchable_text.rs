@@ -17,7 +17,7 @@ use crate::{
 /// its results, and of the terms that documents have: a server then makes stored texts and documents of
 /// other versions again, and replicas need a migration (`indexed_place` in their schema). New stores begin with it
 /// (`index_state` in the schema).
-pub const TEXT_EXTRACTION: i64 = 3;
+pub const TEXT_EXTRACTION: i64 = 4;
 
 /// The searchable text of a post as it is stored, JSON. Empty if that is not an object.
 pub fn text_of_json(status: &str) -> PostText {

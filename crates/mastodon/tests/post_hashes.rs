@@ -63,6 +63,11 @@ fn other_spellings_of_the_same_are_no_edit() {
             r#"{"id":"1","language":"ja","tags":[{"name":"Pets","url":"https://a.example/tags/pets"},{"name":"cats"}]}"#,
             r#"{"id":"1","language":"ja","tags":[{"name":"cats"},{"name":"pets"}]}"#,
         ),
+        // It is a reply still, when the other post is deleted.
+        (
+            r#"{"id":"1","in_reply_to_id":"7","in_reply_to_account_id":"8"}"#,
+            r#"{"id":"1","in_reply_to_id":null,"in_reply_to_account_id":"8"}"#,
+        ),
     ] {
         assert_eq!(hashes(json), hashes(other), "{json} {other}");
     }
@@ -127,6 +132,7 @@ fn what_means_another_thing_is_an_edit() {
         r#"{"id":"1","tags":[{"name":"cats"}]}"#,
         r#"{"id":"1","tags":[{"name":"dogs"}]}"#,
         r#"{"id":"1","tags":[{"name":"cats"},{"name":"dogs"}]}"#,
+        r#"{"id":"1","in_reply_to_id":"7"}"#,
     ];
     for (at, one) in posts.iter().enumerate() {
         for other in &posts[at + 1..] {

@@ -144,14 +144,18 @@ impl Replica {
     ) -> Result<SyncReport, ReplicaError> {
         // Alone from here on, but for edits, and for subscriptions that begin or end.
         let _lock = self.lock().await?;
-        let (row, before, sources) = self
+        let (row, push, before, sources) = self
             .read(move |tx| {
                 let sources = match direction {
                     Direction::Push => Vec::new(),
                     Direction::Pull | Direction::Both => subscription_row::progresses(tx)?,
                 };
+                let push = match direction {
+                    Direction::Pull => None,
+                    Direction::Push | Direction::Both => replica_row::pending_push(tx)?,
+                };
                 let row = replica_row::require(tx)?;
-                Ok((row, conflict_row::count(tx)?, sources))
+                Ok((row, push, conflict_row::count(tx)?, sources))
             })
             .await?;
         let now_ms = context.now_ms;
@@ -164,7 +168,8 @@ impl Replica {
             client,
             context,
             sources: SourceSession::new(row.binding.clone(), sources),
-            session: SyncSession::new(row.progress, Some(row.binding)),
+            session: SyncSession::new(row.progress, Some(row.binding))
+                .with_stored_push(push.as_ref()),
             direction,
             work: SyncProgress::default(),
             next_answer: None,
@@ -268,7 +273,7 @@ impl Run<'_, '_> {
             news,
         };
         let own = match names_own {
-            true => Some(self.take_own(part(own))?),
+            true => self.take_own(part(own))?,
             false => None,
         };
         let sources = match self.take_sources(part(others)) {
@@ -324,14 +329,19 @@ impl Run<'_, '_> {
         own.into_iter().chain(self.sources.next()).collect()
     }
 
-    fn take_own(&mut self, answer: SyncAnswer) -> Result<IntakeJob, ReplicaError> {
+    /// What is stored of the account's part of an answer; `None` if the stored push is sent again first.
+    fn take_own(&mut self, answer: SyncAnswer) -> Result<Option<IntakeJob>, ReplicaError> {
         let intake = self.session.pulled(answer);
-        Ok(IntakeJob {
-            intake: intake.map_err(|stop| self.replica.stopped(stop))?,
+        let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
+        if self.session.is_resending() {
+            return Ok(None);
+        }
+        Ok(Some(IntakeJob {
+            intake,
             is_last: !matches!(self.session.next(), SyncStep::Pull { .. }),
             may_remove_many: self.context.may_remove_many,
             now_ms: self.context.now_ms,
-        })
+        }))
     }
 
     fn take_sources(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntakeJob>, ReplicaError> {

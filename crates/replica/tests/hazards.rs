@@ -14,6 +14,7 @@ const NOTE: &str = "note:https://a.example/1";
 const LIST: &str = "list:0000000000000000000000000000000a";
 const MEMBER: &str = "list-member:0000000000000000000000000000000a:ann@a.example";
 const MARKER: &str = "marker:home";
+const FAVOURITE: &str = "favourite:https://a.example/1";
 
 fn object(key: &str, usn: u64, value: &Value) -> Value {
     json!({"key": key, "usn": usn.to_string(), "value": value})
@@ -151,6 +152,40 @@ async fn edits_without_a_network_are_sent_whole_after_a_restart() {
         {"key": NOTE, "base": "0", "value": {"text": "first\nsecond"}},
     ]);
     assert_eq!(push.json()["changes"], expected);
+}
+
+#[tokio::test]
+async fn an_addition_that_is_removed_after_its_answer_was_lost_stays_removed() {
+    let server = Server::start();
+    let device = synced(&server, &[]).await;
+    device.edit(FAVOURITE, Some(json!({}))).await;
+    server.then_news(json!([]));
+    server.then(Answer::Lost);
+    device.sync(&server).await.unwrap_err();
+    let [_, first] = server.requests().try_into().unwrap();
+    device.edit(FAVOURITE, None).await;
+
+    let own = object(FAVOURITE, 10, &json!({"post": "7"}));
+    let other = object(NOTE, 11, &json!({"text": "a"}));
+    let both = [own, other.clone()];
+    server.then_news(news("changes", "c11", false, &both, &[]));
+    server.then(stored(&[(FAVOURITE, 10)], "c10"));
+    server.then_news(news("changes", "c11", false, &[other], &[]));
+    server.then(stored(&[(FAVOURITE, 12)], "c12"));
+    let gone = [json!({"key": FAVOURITE, "usn": "12"})];
+    server.then_news(news("changes", "c12", false, &[], &gone));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!((report.new_conflicts, report.dirty), (0, 0));
+    let [before, again, pull, push, _] = server.requests().try_into().unwrap();
+    assert_eq!(
+        (before.cursor(), pull.cursor()),
+        (json!("c9"), json!("c10"))
+    );
+    assert_eq!(again.body, first.body);
+    let expected = json!([{"key": FAVOURITE, "base": "10", "value": null}]);
+    assert_eq!(push.json()["changes"], expected);
+    let objects = device.objects().await;
+    assert_eq!(objects, [(NOTE.to_owned(), json!({"text": "a"}))]);
 }
 
 #[tokio::test]

@@ -13,6 +13,8 @@ pub struct SyncSession {
     progress: LibraryProgress,
     binding: Option<Binding>,
     phase: Phase,
+    /// True until the first answer if the stored push is sent again before changes are taken.
+    resends: bool,
     chunks: u32,
     pushes: u32,
 }
@@ -82,6 +84,8 @@ pub struct Intake {
 #[derive(Clone, Debug)]
 enum Phase {
     Pulling,
+    /// Sends the stored push again, and pulls then.
+    Resending,
     /// Asks whether the server still has the changes up to `ahead`.
     Checking,
     Pushing,
@@ -96,9 +100,19 @@ impl SyncSession {
             progress,
             binding,
             phase: Phase::Pulling,
+            resends: false,
             chunks: 0,
             pushes: 0,
         }
+    }
+
+    /// The same synchronization, which sends this push again before it takes changes. Without the answer an object that the push
+    /// has added could not be told from one that another device has added.
+    pub fn with_stored_push(mut self, push: Option<&StoredPush>) -> Self {
+        let full_sync = self.progress.full_sync;
+        let is_current = push.is_some_and(|push| push.is_current(full_sync));
+        self.resends = is_current && self.progress.is_complete();
+        self
     }
 
     /// The next step. It stays the same until an answer to it was taken.
@@ -110,6 +124,7 @@ impl SyncSession {
             Phase::Checking => SyncStep::Pull {
                 cursor: self.progress.ahead.clone(),
             },
+            Phase::Resending => SyncStep::Push,
             Phase::Pushing if self.pushes < MAX_PUSHES => SyncStep::Push,
             Phase::Pushing | Phase::Done => SyncStep::Done,
             Phase::Stopped(stop) => SyncStep::Stopped(stop.clone()),
@@ -122,6 +137,11 @@ impl SyncSession {
             Some(_) => self.progress.objects_left,
             None => Some(0),
         }
+    }
+
+    /// True if the last answer has changes that are not taken, since the stored push is sent again before.
+    pub fn is_resending(&self) -> bool {
+        matches!(self.phase, Phase::Resending)
     }
 
     /// Takes the answer to a pull.
@@ -153,10 +173,13 @@ impl SyncSession {
         self.pushes += 1;
         // Deleting a list deletes its members, for example. The results do not name them.
         let is_complete = !push.changes.iter().any(SentChange::may_change_others);
-        if is_complete && self.progress.cursor.as_ref() == Some(&answer.before) {
+        let takes_cursor = is_complete && self.progress.cursor.as_ref() == Some(&answer.before);
+        if takes_cursor {
             self.progress.cursor = Some(answer.after.clone());
         } else {
             self.progress.ahead = Some(answer.after.clone());
+        }
+        if self.is_resending() || !takes_cursor {
             self.phase = Phase::Pulling;
         }
         Ok(self.progress.clone())
@@ -164,7 +187,10 @@ impl SyncSession {
 
     /// Notes that there is no dirty object.
     pub fn nothing_to_push(&mut self) {
-        self.phase = Phase::Done;
+        self.phase = match self.phase {
+            Phase::Resending => Phase::Pulling,
+            _ => Phase::Done,
+        };
     }
 
     /// Notes that the server has refused the device. The caller drops the stored push and takes a new identity. A pull comes
@@ -187,8 +213,12 @@ impl SyncSession {
             sweep: None,
             progress: LibraryProgress::default(),
         };
+        let resends = std::mem::take(&mut self.resends);
         let mut news = answer.news.into_iter();
         match news.find(|news| news.library == ACCOUNT_LIBRARY) {
+            Some(news) if resends && news.state == LibraryState::Changes => {
+                self.phase = Phase::Resending;
+            }
             Some(news) => self.take_news(news, &mut intake)?,
             None if self.progress.paging.is_some() || self.progress.cursor.is_none() => {
                 return Err(SyncStop::InvalidAnswer(

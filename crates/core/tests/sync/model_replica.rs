@@ -130,7 +130,7 @@ impl Replica {
                 store.push.is_none() && !store.objects.values().any(LocalObject::is_dirty)
             }
             SyncStep::Done => true,
-            step => step == SyncSession::new(store.progress.clone(), store.binding.clone()).next(),
+            step => step == store.new_session().next(),
         };
         if self.answer.is_none() && self.session.as_ref().is_some_and(is_needless) {
             self.session = None;
@@ -138,8 +138,11 @@ impl Replica {
     }
 
     /// All that decides the device's further steps. A session also counts its answers, but ends long before its bounds.
-    fn state(&self) -> (&ReplicaStore, Option<SyncStep>, Option<&Answer>) {
-        let next = self.session.as_ref().map(SyncSession::next);
+    fn state(&self) -> (&ReplicaStore, Option<(SyncStep, bool)>, Option<&Answer>) {
+        let next = self
+            .session
+            .as_ref()
+            .map(|session| (session.next(), session.is_resending()));
         (&self.store, next, self.answer.as_ref())
     }
 
@@ -156,9 +159,7 @@ impl Replica {
 
     fn request(&mut self, around: &mut Surroundings<'_>) -> bool {
         let store = &mut self.store;
-        let session = self
-            .session
-            .get_or_insert_with(|| SyncSession::new(store.progress.clone(), store.binding.clone()));
+        let session = self.session.get_or_insert_with(|| store.new_session());
         let faults = around.faults;
         match session.next() {
             SyncStep::Pull { cursor } => {
@@ -228,8 +229,12 @@ impl Replica {
             return;
         };
         let intake = session.pulled(answer).expect("a valid answer");
+        let is_resending = session.is_resending();
         if around.rng.random_bool(around.faults.crash) {
             return self.crash();
+        }
+        if is_resending {
+            return;
         }
         self.store.take(intake, around.server, around.ledger);
         if around.rng.random_bool(around.faults.crash) {
@@ -301,6 +306,11 @@ impl Hash for Replica {
 }
 
 impl ReplicaStore {
+    fn new_session(&self) -> SyncSession {
+        SyncSession::new(self.progress.clone(), self.binding.clone())
+            .with_stored_push(self.push.as_ref())
+    }
+
     /// True if the replica has everything up to this cursor.
     pub(crate) fn is_at(&self, cursor: &str) -> bool {
         let progress = &self.progress;

@@ -289,6 +289,56 @@ fn a_refused_device_pulls_before_it_pushes_again() {
     assert_eq!(session.next(), SyncStep::Done, "no more than 100 pushes");
 }
 
+/// The answer says which of the changes are the device's own.
+#[test]
+fn changes_wait_for_the_answer_to_a_stored_push() {
+    let push = push(None);
+    let mut session = SyncSession::new(at("a"), Some(binding())).with_stored_push(Some(&push));
+    assert_eq!(session.next(), pull(Some("a")));
+    let intake = take(&mut session, chunk(LibraryState::Changes, "c", false));
+    assert_eq!((intake.entries.len(), intake.progress), (0, at("a")));
+    assert!(session.is_resending());
+    assert_eq!(session.next(), SyncStep::Push);
+
+    let mut refused = session.clone();
+    let mut dropped = session.clone();
+    assert_eq!(session.pushed(&push, &push_answer("a", "b")), Ok(at("b")));
+    assert_eq!(session.next(), pull(Some("b")));
+    refused.device_refused();
+    assert_eq!(refused.next(), pull(Some("a")));
+    dropped.nothing_to_push();
+    assert_eq!(dropped.next(), pull(Some("a")));
+    for mut session in [session, refused, dropped] {
+        let intake = take(&mut session, chunk(LibraryState::Changes, "c", false));
+        assert_eq!((intake.entries.len(), intake.progress), (1, at("c")));
+        assert_eq!(session.next(), SyncStep::Push);
+        assert!(!session.is_resending());
+    }
+}
+
+#[test]
+fn other_answers_than_changes_are_taken_before_a_stored_push_is_sent_again() {
+    let earlier = StoredPush {
+        full_sync: 0,
+        ..push(None)
+    };
+    let after = |push: &StoredPush, answer| {
+        let session = SyncSession::new(at("a"), Some(binding()));
+        let mut session = session.with_stored_push(Some(push));
+        let intake = take(&mut session, answer);
+        assert!(!session.is_resending());
+        (intake.entries.len(), session.next())
+    };
+    let changes = || chunk(LibraryState::Changes, "c", false);
+    assert_eq!(after(&earlier, changes()), (1, SyncStep::Push));
+    let push = push(None);
+    assert_eq!(after(&push, answer(None)), (0, SyncStep::Push));
+    let full = chunk(LibraryState::Full, "c", true);
+    assert_eq!(after(&push, full), (1, pull(Some("c"))));
+    let diverged = answer(Some(news(LibraryState::Diverged)));
+    assert_eq!(after(&push, diverged), (0, pull(None)));
+}
+
 #[test]
 fn an_answer_of_another_server_or_account_stops() {
     for (server, account) in [("other", "113"), ("server", "114")] {

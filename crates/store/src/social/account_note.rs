@@ -1,5 +1,5 @@
 //! Notes on accounts: what an account writes about another one, for itself. They are objects of its library. Must be
-//! written below the account's root.
+//! written below the account's root, new ones below [`relation::root`](super::relation::root).
 
 use driftline_core::sync::{MAX_ACCOUNT_NOTE_CHARS, ObjectKind};
 use driftline_db::{Column, Row, Tx};
@@ -49,6 +49,8 @@ pub fn set(
     if chars > MAX_ACCOUNT_NOTE_CHARS || text.contains('\0') {
         return Ok(Err(AccountNoteRefused::Text));
     }
+    // The root may be the other one's.
+    tx.lock_later(local_account::root(account))?;
     local_account::require(tx, account)?;
     if text.is_empty() {
         remove(tx, account, other)?;
@@ -64,7 +66,7 @@ pub fn set(
             return Ok(Err(AccountNoteRefused::Many));
         }
         None => {
-            local_account::require_other(tx, other)?;
+            local_account::lock_other(tx, account, other)?;
             let key = object_keys::for_account(tx, ObjectKind::AccountNote, other)?;
             let mut library = AccountLibrary::load(tx, account)?;
             library.add(tx, ObjectKind::AccountNote, &[key], now_ms)?

@@ -1,8 +1,8 @@
 //! Removes accounts with all their data, in chunks of keys.
 //!
 //! [`begin`] disables an account, so that it can neither log in nor be found. [`forget`] then removes it
-//! from the libraries of others, and [`remove_some`] a part of its data. Both are called until nothing is left, since a mute or
-//! note that was begun before may be stored meanwhile. An interrupted removal continues with [`begin`]. The name and
+//! from the libraries of others, and [`remove_some`] a part of its data. Both are called until nothing is left. No other account
+//! begins to name it meanwhile, since that locks both. An interrupted removal continues with [`begin`]. The name and
 //! the mail address are free once all data are gone. Must be written below
 //! [`root`](super::local_account::root).
 

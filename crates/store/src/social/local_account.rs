@@ -274,12 +274,21 @@ pub(super) fn require(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), St
     }
 }
 
-/// Fails if another account is one of this server that does not exist (any more).
-pub(super) fn require_other(tx: &mut Tx<'_>, other: AccountId) -> Result<(), StoreError> {
-    match local_account_id(other) {
-        Some(other) => require(tx, other),
-        None => Ok(()),
+/// Locks another account after this one if it is one of this server, so that its removal sees what this write stores about it.
+/// Fails if it does not exist (any more). The write's root is [`relation::root`](super::relation::root): one with a lower ID is
+/// locked already.
+pub(super) fn lock_other(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    other: AccountId,
+) -> Result<(), StoreError> {
+    let Some(other) = local_account_id(other) else {
+        return Ok(());
+    };
+    if other > account {
+        tx.lock_later(root(other))?;
     }
+    require(tx, other)
 }
 
 /// At most `limit` accounts above `after`, in order of their IDs.

@@ -1,6 +1,7 @@
 //! Mutes: accounts that an account does not want to see. They are independent of relations, and no
 //! one is notified. Each is an object of the library of its account. One that has ended stays stored until it is
-//! removed or replaced, because its end is no change. Must be written below the account's root.
+//! removed or replaced, because its end is no change. Must be written below the account's root, new ones below
+//! [`relation::root`](super::relation::root).
 
 use driftline_core::sync::ObjectKind;
 use driftline_db::{Column, PendingRows, Row, Tx};
@@ -41,6 +42,8 @@ pub fn set(
     if account_id(account) == other {
         return Ok(false);
     }
+    // The root may be the other one's.
+    tx.lock_later(local_account::root(account))?;
     local_account::require(tx, account)?;
     let known = find(tx, account, other)?;
     if known.is_some_and(|known| (known.notifications, known.until_ms) == (notifications, until_ms))
@@ -48,7 +51,7 @@ pub fn set(
         return Ok(true);
     }
     if known.is_none() {
-        local_account::require_other(tx, other)?;
+        local_account::lock_other(tx, account, other)?;
     }
     let mut library = AccountLibrary::load(tx, account)?;
     let id = match known {

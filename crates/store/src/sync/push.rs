@@ -41,15 +41,14 @@ impl Resolved {
         local_account::root(lowest.map_or(account, |other| other.min(account)))
     }
 
-    /// The accounts of this server to which follows and blocks change.
+    /// The accounts of this server that its follows, blocks, mutes and notes are about.
     pub(super) fn locked_accounts(&self) -> impl Iterator<Item = LocalAccountId> {
-        let related = self.related.iter();
-        let changed = related.filter(|(key, _)| key.kind().is_some_and(changes_other));
-        changed.filter_map(|(_, other)| local_account_id(other.canonical_id))
+        let related = self.related.values();
+        related.filter_map(|other| local_account_id(other.canonical_id))
     }
 
-    /// Locks the account of a push, and the accounts of this server to which its follows and blocks change, in the order of
-    /// their IDs.
+    /// Locks the account of a push, and the accounts of this server that its follows, blocks, mutes and notes are about, in the
+    /// order of their IDs: none of them is removed meanwhile.
     ///
     /// # Errors
     /// [`StoreError::Db`] if the database fails, or one of them does not exist any more.

@@ -7,11 +7,10 @@ use axum::Json;
 use driftline_core::social::{Direction, Relation, RelationMove, RelationRefused};
 use driftline_mastodon::iso_8601;
 use driftline_store::{
-    AccountId, LocalAccountId, Root, StoreError, Tx,
+    AccountId, LocalAccountId, StoreError, Tx,
     social::{
         account_note::{self, AccountNote},
         copy_relations::RelationContext,
-        local_account,
         mute::{self, Mute},
         relation::{self, ChangeRefused, FollowOptions, RelationRow},
     },
@@ -181,12 +180,7 @@ async fn follow(
         show_boosts: boolean(follow.reblogs.as_ref()),
         notify: boolean(follow.notify.as_ref()),
     };
-    let account = caller.account.id;
-    let root = move |other| relation::root(account, other);
-    act(&caller, id, root, move |tx, context| {
-        context.follow(tx, options)
-    })
-    .await
+    act(&caller, id, move |tx, context| context.follow(tx, options)).await
 }
 
 /// Ends a follow.
@@ -253,19 +247,13 @@ async fn reject(caller: LoggedIn<needs::WriteFollows>, PathId(id): PathId) -> Js
 }
 
 async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonResult<Value> {
-    let account = caller.account.id;
-    let root = move |other| relation::root(account, other);
-    act(caller, id, root, move |tx, context| {
-        context.change(tx, change)
-    })
-    .await
+    act(caller, id, move |tx, context| context.change(tx, change)).await
 }
 
 /// Changes how the account stands to another one that it knows, and answers how the two stand after it.
 async fn act<S, T>(
     caller: &LoggedIn<S>,
     id: u64,
-    root: impl FnOnce(AccountId) -> Root,
     act: impl Fn(&mut Tx<'_>, RelationContext) -> Result<Result<T, ChangeRefused>, StoreError>
     + Send
     + 'static,
@@ -273,8 +261,8 @@ async fn act<S, T>(
     let requested_id = AccountId::new(id);
     entity(caller, requested_id).await?;
     let other = AccountIds::find(caller, requested_id).await?;
-    let root = root(other.canonical_id);
     let (account, now_ms) = (caller.account.id, caller.now_ms());
+    let root = relation::root(account, other.canonical_id);
     let context = RelationContext {
         account,
         other: other.related(),
@@ -319,12 +307,10 @@ async fn mute(
     PathId(id): PathId,
     Params(new): Params<NewMute>,
 ) -> JsonResult<Value> {
-    let account = caller.account.id;
     let notifications = boolean(new.notifications.as_ref()).unwrap_or(true);
     let duration_s = number(new.duration.as_ref(), 0, MAX_MUTE_S)?;
     let duration_ms = i64::try_from(duration_s).unwrap_or_default() * 1000;
-    let root = move |_| local_account::root(account);
-    act(&caller, id, root, move |tx, context| {
+    act(&caller, id, move |tx, context| {
         let until_ms = (duration_ms > 0).then_some(context.now_ms + duration_ms);
         context.mute(tx, notifications, until_ms)
     })
@@ -382,18 +368,18 @@ async fn note(
     }
     entity(&caller, requested_id).await?;
     let other = AccountIds::find(&caller, requested_id).await?;
-    let write = caller.write(move |tx, account| {
-        let context = RelationContext {
-            account,
-            other: other.related(),
-            now_ms,
-        };
-        match context.note(tx, &text)? {
-            Ok(()) => own_relationship(tx, account, other, now_ms).map(Ok),
-            Err(refused) => Ok(Err(refused)),
-        }
-    });
-    write.await?.map(Json).map_err(ApiError::invalid)
+    let context = RelationContext {
+        account: caller.account.id,
+        other: other.related(),
+        now_ms,
+    };
+    let root = relation::root(context.account, other.canonical_id);
+    let write = move |tx: &mut Tx<'_>| match context.note(tx, &text)? {
+        Ok(()) => own_relationship(tx, context.account, other, now_ms).map(Ok),
+        Err(refused) => Ok(Err(refused)),
+    };
+    let written = caller.app.store.write(root, write).await?;
+    written.map(Json).map_err(ApiError::invalid)
 }
 
 /// Removes the notes on an account and on its copy. The account may be gone.

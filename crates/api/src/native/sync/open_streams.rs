@@ -15,10 +15,11 @@ pub(crate) struct OpenStreams(Arc<Mutex<HashMap<LocalAccountId, VecDeque<oneshot
 
 impl OpenStreams {
     /// Counts a stream of an account until the receiver is dropped. The receiver returns once the stream has to end: the
-    /// oldest ones of an account make room, since a device that has lost its network leaves its stream behind.
+    /// oldest ones of an account make room, since a device that has lost its network leaves its stream behind. If all accounts
+    /// together have too many, the one with the most makes room, so that no few accounts keep others out.
     ///
     /// # Errors
-    /// [`ApiError::Refused`] if all accounts together have too many streams.
+    /// [`ApiError::Refused`] if all accounts together have too many streams, and none has more than this one.
     pub(super) fn open(&self, account: LocalAccountId) -> ApiResult<oneshot::Receiver<()>> {
         let mut streams = self.0.lock();
         streams.retain(|_, own| {
@@ -29,10 +30,15 @@ impl OpenStreams {
         while own.len() >= MAX_OF_ACCOUNT {
             own.pop_front();
         }
+        let own_count = own.len();
         if streams.values().map(VecDeque::len).sum::<usize>() >= MAX_STREAMS {
-            return Err(ApiError::Refused(
-                "too many devices wait for changes; try again later".to_owned(),
-            ));
+            let most = streams.values_mut().max_by_key(|of| of.len());
+            let Some(most) = most.filter(|most| most.len() > own_count + 1) else {
+                return Err(ApiError::Refused(
+                    "too many devices wait for changes; try again later".to_owned(),
+                ));
+            };
+            most.pop_front();
         }
         let (end, ended) = oneshot::channel();
         streams.entry(account).or_default().push_back(end);
@@ -77,5 +83,16 @@ mod tests {
         assert!(streams.open(account(0)).is_err());
         all.pop();
         assert!(streams.open(account(0)).is_ok());
+    }
+
+    #[test]
+    fn an_account_with_many_streams_makes_room_for_others() {
+        let streams = OpenStreams::default();
+        let open = |n: usize| streams.open(LocalAccountId::new(n as u64)).expect("room");
+        let mut many: Vec<_> = (0..MAX_OF_ACCOUNT).map(|_| open(0)).collect();
+        let mut others: Vec<_> = (MAX_OF_ACCOUNT..MAX_STREAMS).map(open).collect();
+        let mut new = open(1);
+        assert!(is_ended(&mut many[0]) && !is_ended(&mut many[1]));
+        assert!(!is_ended(&mut others[0]) && !is_ended(&mut new));
     }
 }

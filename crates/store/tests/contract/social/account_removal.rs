@@ -1,7 +1,9 @@
 use driftline_core::social::{Nickname, Profile, RelationMove};
+use driftline_db::Dialect;
 use driftline_store::{
-    AccountId, LocalAccountId, Root, Store, StoreError, account_id,
+    AccountId, LocalAccountId, Root, Store, StoreError, Tx, account_id,
     social::{
+        account_note,
         account_removal::{self, AccountContents, CHUNK, Removed},
         local_account, mute, profile, relation,
     },
@@ -179,6 +181,38 @@ fn two_that_have_to_do_with_each_other_go_at_once() {
             for table in ["local_account", "relation", "mute", "library"] {
                 assert_eq!(rows(one, table), 0, "{table}");
             }
+        }
+    });
+}
+
+#[test]
+fn a_removal_waits_for_new_mutes_and_notes_on_the_account() {
+    on_both_with_two(|one, other| {
+        // The other one has a higher ID, then a lower one.
+        let [ann, bob] = ["ann", "bob"].map(|text| account(one, text));
+        for (from, to) in [(ann, bob), (bob, ann)] {
+            let (root, to_id) = (relation::root(from, account_id(to)), account_id(to));
+            let other = other.clone();
+            let is_locked = move |tx: &mut Tx<'_>| {
+                if tx.dialect() == Dialect::Sqlite {
+                    return Ok(true);
+                }
+                let other_id = i64::try_from(to).expect("an ID");
+                let free = "select id from local_account where id = $1 {skip_locked}";
+                let found = other.write_blocking(Root::none(), move |tx| {
+                    Ok::<_, StoreError>(tx.query_opt(free, &[&other_id], |row| row.i64("id"))?)
+                });
+                Ok::<_, StoreError>(found?.is_none())
+            };
+            let looks = is_locked.clone();
+            assert!(write(one, root, move |tx| {
+                mute::set(tx, from, to_id, true, None, START_MS)?;
+                looks(tx)
+            }));
+            assert!(write(one, root, move |tx| {
+                account_note::set(tx, from, to_id, "text", START_MS)?.expect("a note");
+                is_locked(tx)
+            }));
         }
     });
 }

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use driftline_core::sync::LibraryState;
 use driftline_db::testing::{Fresh, databases, is_distributed, postgres_database};
 use driftline_store::{
-    LocalAccountId, SecretUrl, Store, Target, backup,
+    LocalAccountId, SecretUrl, Store, Target, backup, lineage, nonce,
     social::local_account,
     sync::{self, Cursor, Start},
     testing::open,
@@ -20,6 +20,7 @@ use crate::{
 on_both!(
     a_raised_epoch_makes_replicas_start_again,
     a_library_that_is_seen_before_or_after_its_objects_loses_nothing,
+    devices_do_not_see_the_nonce_that_seals_cursors,
 );
 
 pub(super) fn start(store: &Store, account: LocalAccountId, cursor: &Cursor) -> Start {
@@ -283,4 +284,13 @@ fn a_library_that_is_seen_before_or_after_its_objects_loses_nothing(store: &Stor
     }
     replica.pull(store, ann);
     assert_eq!(replica.usns(), living(store, ann));
+}
+
+/// They see the lineage, and the nonces of openings.
+fn devices_do_not_see_the_nonce_that_seals_cursors(store: &Store) {
+    let ann = account(store, "ann");
+    set_note(store, ann, 1, "text");
+    let (nonce, lineage) = read(store, |tx| Ok((nonce(tx)?, lineage(tx)?)));
+    assert_ne!(nonce, lineage);
+    assert!(!cursor(store, ann).to_string().contains(&nonce));
 }
