@@ -180,7 +180,7 @@ fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
             entry_row::put_all(tx, LIBRARIES[library], &[object], key % 2).map(|_| ())
         }
         Change::Remove { library, key } => {
-            let key = ObjectKey::parse(&format!("post:https://far.example/{key}")).unwrap();
+            let key = ObjectKey::parse(format!("post:https://far.example/{key}")).unwrap();
             entry_row::remove(tx, LIBRARIES[library], &key).map(|_| ())
         }
         Change::Sweep { library } => entry_row::sweep(tx, LIBRARIES[library], 0).map(|_| ()),

@@ -1,16 +1,13 @@
 use std::time::{Duration, Instant};
 
-use driftline_core::sync::{
-    LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn,
-};
+use driftline_core::sync::{LibraryNews, LibraryState, ObjectKey, SyncedObject, Tombstone, Usn};
 use driftline_store::{
     SourceId, StoreError, Tx, Viewer,
     change_feed::FeedSource,
     instance,
     sync::{
         Cursor, SourceChunk, SourceFilter, SourceLimits, SourceView, Start, count_shown_entries,
-        has_news,
-        source_changes, source_cursor, source_newest, source_start, source_update_count,
+        has_news, source_changes, source_cursor, source_newest, source_start, source_update_count,
     },
     timeline::TimelinePost,
     viewer::LazyReadableSources,

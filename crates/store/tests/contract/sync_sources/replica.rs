@@ -6,8 +6,7 @@ use driftline_core::{names::audience::Reader, post::Visibility};
 use driftline_store::{
     sync::{
         SourceChunk, SourceEntry, SourceLimits, SourceView, count_shown_entries, has_news,
-        source_changes,
-        source_newest, source_update_count,
+        source_changes, source_newest, source_update_count,
     },
     timeline::{TimelinePost, Viewer},
     viewer::LazyReadableSources,
