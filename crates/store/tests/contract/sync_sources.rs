@@ -308,10 +308,8 @@ fn private_posts_change_nothing_that_others_receive(store: &Store) {
     let with = received(store, "https://other.example", true);
     assert_eq!(with, without);
     // The last round changes private posts alone.
-    assert_eq!(
-        without.last().map(String::as_str),
-        Some("World: [] [] false")
-    );
+    let end = without.len().saturating_sub(2);
+    assert_eq!(without[end..], ["World: [] [] false", "count: 1"]);
     let is_end = |text: &&String| text.contains("/posts/");
     assert_eq!(without.iter().filter(is_end).count(), 2);
 }

@@ -171,7 +171,8 @@ impl Replica {
             State::Full { top, below } => {
                 let chunk = world.read(move |tx| {
                     let sources = LazyReadableSources::new(viewer);
-                    source_newest(tx, view, &sources, Some(&is_match), top, below, limits)
+                    let filter = (filter != Filter::All).then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+                    source_newest(tx, view, &sources, filter, top, below, limits)
                 });
                 let usns: Vec<i64> = chunk.entries.iter().map(|entry| entry.usn).collect();
                 assert!(usns.is_sorted_by(|one, next| one > next), "{usns:?}");
@@ -191,7 +192,8 @@ impl Replica {
             State::At(after) => {
                 let chunk = world.read(move |tx| {
                     let sources = LazyReadableSources::new(viewer);
-                    source_changes(tx, view, &sources, Some(&is_match), after, limits)
+                    let filter = (filter != Filter::All).then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+                    source_changes(tx, view, &sources, filter, after, limits)
                 });
                 let entries = chunk.entries.iter().map(|entry| entry.usn);
                 let gone = chunk.gone.iter().map(|tombstone| tombstone.usn);
