@@ -1,6 +1,7 @@
 //! Real replicas, with their databases on disk.
 
 use std::{
+    cell::Cell,
     collections::hash_map::RandomState,
     hash::{BuildHasher as _, Hasher as _},
     time::Instant,
@@ -43,20 +44,34 @@ impl<'s> Device<'s> {
     }
 
     /// Subscribes to sources with these names, which the next synchronization copies.
-    pub(super) fn subscribe(&self, names: &[String]) -> Result<(), Failure> {
+    pub(super) fn subscribe(&self, names: &[String], filter: Option<&str>) -> Result<(), Failure> {
         let mut random = random;
         let subscribed = self
             .replica
-            .subscribe(&self.client, names, None, &mut random);
+            .subscribe(&self.client, names, filter, &mut random);
         self.runtime.block_on(subscribed)?;
         Ok(())
     }
 
     /// Synchronizes, and returns the cost.
     pub(super) fn sync(&self) -> Result<Phase, Failure> {
-        self.measure(|device, context| {
-            let synced = device.replica.sync(&device.client, context);
+        let begun = Instant::now();
+        let stored = Cell::new(begun);
+        let phase = self.measure(|device, context| {
+            let mut note = |_: &_| stored.set(Instant::now());
+            let mut context = SyncContext {
+                random: &mut *context.random,
+                progress: &mut note,
+                ..*context
+            };
+            let synced = device.replica.sync(&device.client, &mut context);
             Ok(device.runtime.block_on(synced)?.work.pulled)
+        })?;
+        let index_seconds = phase.seconds - (stored.get() - begun).as_secs_f64();
+        Ok(Phase {
+            seconds: phase.seconds - index_seconds,
+            index_seconds,
+            ..phase
         })
     }
 
@@ -75,7 +90,7 @@ impl<'s> Device<'s> {
 
     /// Subscribes to the sources of a filled library, synchronizes, and returns the cost of doing so again without news.
     pub(super) fn sync_many(&self) -> Result<Phase, Failure> {
-        self.subscribe(&source_names())?;
+        self.subscribe(&source_names(), None)?;
         self.sync()?;
         self.sync()
     }
@@ -103,6 +118,7 @@ impl<'s> Device<'s> {
         let after = self.server.counted();
         Ok(Phase {
             seconds,
+            index_seconds: 0.0,
             requests: after[0] - before[0],
             bytes: after[1] - before[1],
             read: read as f64,

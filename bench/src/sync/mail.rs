@@ -108,7 +108,7 @@ impl Mail {
             full,
             changed: self.sync(messages)?,
             none: self.sync(messages + self.changes)?,
-            none_of_many: Phase::UNKNOWN,
+            ..Phases::UNKNOWN
         };
         phases.checked(messages, self.changes)
     }

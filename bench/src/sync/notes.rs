@@ -60,6 +60,7 @@ impl Notes {
             changed: device.sync()?,
             none: device.sync()?,
             none_of_many: device.sync_many()?,
+            ..Phases::UNKNOWN
         };
         device.close();
         phases.checked(self.sizes.objects, self.sizes.changes)
@@ -89,6 +90,7 @@ impl Notes {
             match status.success() {
                 true => Ok(Phase {
                     seconds,
+                    index_seconds: 0.0,
                     requests: after[0] - before[0],
                     bytes: after[1] - before[1],
                     read: f64::NAN,
@@ -102,7 +104,7 @@ impl Notes {
             full,
             changed: measure()?,
             none: measure()?,
-            none_of_many: Phase::UNKNOWN,
+            ..Phases::UNKNOWN
         })
     }
 

@@ -79,6 +79,21 @@ fn posts_next_to_pouchdb(
         posts.count
     ));
     add(&mut table, "full", &pairs, |of| of.full, FULL);
+    let index = |of: &Phases| Phase {
+        seconds: of.full.index_seconds,
+        ..Phase::UNKNOWN
+    };
+    add(
+        &mut table,
+        "the search index of them",
+        &pairs,
+        index,
+        REPORTED,
+    );
+    add(&mut table, "no news", &pairs, |of| of.none, NONE);
+    add(&mut table, "verify", &pairs, |of| of.verified[0], REPORTED);
+    let filtered = "verify of a part that a filter selects";
+    add(&mut table, filtered, &pairs, |of| of.verified[1], REPORTED);
     Ok(table)
 }
 
@@ -138,8 +153,8 @@ fn add(
     let requests = both(|phase| phase.requests, 0);
     let kb = both(|phase| phase.bytes / 1e3, 1);
     let is_met = ms[0].median < goal.max_ms
-        && requests[0].median <= goal.max_requests
-        && times.median >= goal.times;
+        && (requests[0].median.is_nan() || requests[0].median <= goal.max_requests)
+        && (goal.times == 0.0 || times.median >= goal.times);
     let mut targets = Vec::new();
     if goal.max_ms.is_finite() {
         targets.push(format!("< {} ms", goal.max_ms));
@@ -185,6 +200,11 @@ const CHANGED: Goal = Goal {
 const NONE: Goal = Goal {
     max_ms: f64::INFINITY,
     max_requests: 1.0,
+    times: 0.0,
+};
+const REPORTED: Goal = Goal {
+    max_ms: f64::INFINITY,
+    max_requests: f64::INFINITY,
     times: 0.0,
 };
 const FASTER: Goal = Goal {

@@ -8,6 +8,9 @@ use crate::failure::Failure;
 #[derive(Debug, Clone, Copy, Deserialize)]
 pub(super) struct Phase {
     pub(super) seconds: f64,
+    /// The time that the search index took afterwards.
+    #[serde(default)]
+    pub(super) index_seconds: f64,
     /// The number of requests that were answered.
     pub(super) requests: f64,
     /// The size of the answers' bodies as they were sent, compressed or not.
@@ -27,11 +30,19 @@ pub(super) struct Phases {
     pub(super) none: Phase,
     /// One of 40 libraries without news.
     pub(super) none_of_many: Phase,
+    /// Comparisons with the server, of all and of a part that a filter selects.
+    #[serde(default = "unknown")]
+    pub(super) verified: [Phase; 2],
+}
+
+fn unknown() -> [Phase; 2] {
+    [Phase::UNKNOWN; 2]
 }
 
 impl Phase {
     pub(super) const UNKNOWN: Self = Self {
         seconds: f64::NAN,
+        index_seconds: f64::NAN,
         requests: f64::NAN,
         bytes: f64::NAN,
         read: f64::NAN,
@@ -44,6 +55,7 @@ impl Phases {
         changed: Phase::UNKNOWN,
         none: Phase::UNKNOWN,
         none_of_many: Phase::UNKNOWN,
+        verified: [Phase::UNKNOWN; 2],
     };
 
     /// Itself, if so many objects have come at first, then the changed ones, and then nothing. A phase that was not measured

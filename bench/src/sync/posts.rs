@@ -4,13 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::{
-    Sizes,
-    device::Device,
-    library::ACCOUNT,
-    phase::{Phase, Phases},
-    server::Server,
-};
+use super::{Sizes, device::Device, library::ACCOUNT, phase::Phases, server::Server};
 use crate::{
     database,
     failure::Failure,
@@ -68,12 +62,16 @@ impl Posts {
     /// Copies the source to a new replica in this process.
     pub(super) fn round(&self) -> Result<Phases, Failure> {
         let device = Device::make(&self.server)?;
-        device.subscribe(&[SOURCE.to_owned()])?;
+        let names = [SOURCE.to_owned()];
+        device.subscribe(&names, None)?;
+        let (full, none, verified) = (device.sync()?, device.sync()?, device.verify()?);
+        device.subscribe(&names, Some(FILTER))?;
+        device.sync()?;
         let phases = Phases {
-            full: device.sync()?,
-            changed: Phase::UNKNOWN,
-            none: device.sync()?,
-            none_of_many: Phase::UNKNOWN,
+            full,
+            none,
+            verified: [verified, device.verify()?],
+            ..Phases::UNKNOWN
         };
         device.close();
         phases.checked(self.count, 0)
@@ -81,3 +79,5 @@ impl Posts {
 }
 
 const SOURCE: &str = "posts";
+/// Selects some of the posts.
+const FILTER: &str = "is:reply OR has:media";
