@@ -23,6 +23,7 @@ pub mod auth;
 mod description;
 pub mod feed;
 pub mod find;
+pub mod long_reads;
 mod mastodon;
 mod native;
 mod node_info;

@@ -12,6 +12,7 @@ use crate::{
         CallerCache, LogInThrottle, NativeTokens, PassphraseHasher, Throttle, ThrottleRule,
         TokenKeys, TooEarly, network,
     },
+    long_reads::LongReads,
     mastodon::{filters::cache::FilterCache, instance::peers::PeerCache},
     native::sync::open_streams::OpenStreams,
     transport::ApiResult,
@@ -23,6 +24,8 @@ pub struct People {
     /// Callers that were read lately. Whoever freezes an account or revokes tokens in this process says so
     /// here.
     pub callers: CallerCache,
+    /// The turns of readings that may take long.
+    pub long_reads: LongReads,
     /// The filters of accounts that read lately.
     pub(crate) filters: FilterCache,
     /// The servers of which viewers were told lately.
@@ -126,6 +129,7 @@ impl People {
     pub fn new(keys: TokenKeys, store_nonce: &str) -> Self {
         Self {
             callers: CallerCache::default(),
+            long_reads: LongReads::default(),
             filters: FilterCache::default(),
             peers: PeerCache::default(),
             device_streams: OpenStreams::default(),

@@ -3,6 +3,8 @@ use std::{fmt::Display, io, path::Path, time::Duration};
 use driftline_core::sync::{KeyError, ObjectKey, ValueError};
 use driftline_db::DbError;
 
+use crate::push_job::TOO_LARGE;
+
 /// An error of a replica. No variant contains the token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -204,6 +206,20 @@ impl ReplicaError {
             _ => None,
         };
         Duration::from_secs(asked.unwrap_or_default().min(MAX_ASKED_WAIT_S))
+    }
+
+    /// The reason if the server has refused a push whose changes it may take one by one: it is too long, or a change is not
+    /// valid for it. An answer without words may be one of a proxy.
+    pub(crate) fn push_refusal(&self) -> Option<&str> {
+        match self {
+            Self::TooLong { .. } => Some(TOO_LARGE),
+            Self::Rejected {
+                status: 400 | 422,
+                text,
+                ..
+            } => text.strip_prefix(": "),
+            _ => None,
+        }
     }
 
     /// An error of a file, which cannot `be opened`, for example.

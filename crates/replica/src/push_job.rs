@@ -48,21 +48,22 @@ impl PushJob {
     }
 }
 
-/// Drops a push that the server has not stored, since it is too long. A change that was alone in it is refused, unless the
-/// object was edited since.
+/// Drops a push that the server has not stored, for this reason. A change that was alone in it is refused, unless the object
+/// was edited since.
 ///
 /// # Errors
 /// [`ReplicaError::Db`] if the database fails.
-pub(crate) fn drop_too_long(
+pub(crate) fn drop_refused(
     tx: &mut Tx<'_>,
     push: &StoredPush,
+    reason: &str,
     now_ms: i64,
 ) -> Result<(), ReplicaError> {
     if let [only] = push.changes.as_slice()
         && let Some(object) = object_row::get(tx, &only.key)?
         && object.generation == only.generation
     {
-        let outcome = refused(object, TOO_LARGE);
+        let outcome = refused(object, reason);
         object_row::apply(tx, &only.key, &outcome, now_ms)?;
     }
     replica_row::end_push(tx, &push.identity)
@@ -104,4 +105,5 @@ pub(crate) fn fits(push: &StoredPush, answer: &PushAnswer) -> bool {
     sent.eq(results)
 }
 
-const TOO_LARGE: &str = "it is larger than a request may be";
+/// The reason for which a change is refused that no request has room for.
+pub(crate) const TOO_LARGE: &str = "it is larger than a request may be";

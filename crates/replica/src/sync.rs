@@ -380,6 +380,7 @@ impl Run<'_, '_> {
                     .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
                 self.work.pushed += stored.await?;
                 self.work.requests += 1;
+                self.max_changes = (self.max_changes * 2).min(MAX_PUSH_CHANGES);
                 self.show();
                 Ok(())
             }
@@ -393,11 +394,13 @@ impl Run<'_, '_> {
                 self.session.device_refused();
                 Ok(())
             }
-            Err(ReplicaError::TooLong { .. }) => {
+            Err(error) if error.push_refusal().is_some() => {
+                tracing::warn!("{error}; the changes are sent in smaller parts");
                 self.max_changes = (push.changes.len() / 2).max(1);
+                let reason = error.push_refusal().unwrap_or_default().to_owned();
                 let dropped = self
                     .replica
-                    .write(move |tx| push_job::drop_too_long(tx, &push, now_ms));
+                    .write(move |tx| push_job::drop_refused(tx, &push, &reason, now_ms));
                 dropped.await
             }
             Err(error @ ReplicaError::Rejected { .. }) => {

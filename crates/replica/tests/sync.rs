@@ -458,6 +458,56 @@ async fn a_push_that_is_too_long_is_sent_in_parts() {
 }
 
 #[tokio::test]
+async fn a_change_that_an_older_server_rejects_holds_up_no_other() {
+    let server = Server::start();
+    let device = synced(&server, json!([object(POST, 3, "a")])).await;
+    device.edit(POST, Some(note("b"))).await;
+    device.edit(OTHER, Some(note("c"))).await;
+    server.then_news(json!([]));
+    let rejected = |status| Answer::Json(status, json!({"error": "an invalid key"}));
+    server.then(rejected(422));
+    server.then(rejected(400));
+    server.then(stored(OTHER, 10, "c9", "c10"));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(
+        (report.work.pushed, report.dirty, report.open_conflicts),
+        (1, 0, 1)
+    );
+    assert_eq!(texts(&device.objects().await), [(POST, "a"), (OTHER, "c")]);
+    let replica = device.open().await;
+    let conflict = replica.conflicts(false).await.unwrap().remove(0);
+    replica.close().await;
+    assert_eq!(conflict.key.as_str(), POST);
+    assert_eq!(conflict.reason, ConflictReason::Refused);
+    assert_eq!(conflict.detail.as_deref(), Some("an invalid key"));
+    assert_eq!(conflict.mine, Some(note("b")));
+    let pushes = server.requests()[1..]
+        .iter()
+        .map(|request| request.json())
+        .map(|push| {
+            (
+                push["sequence"].clone(),
+                push["changes"].as_array().unwrap().len(),
+            )
+        })
+        .collect::<Vec<_>>();
+    assert_eq!(pushes, [(json!("1"), 2), (json!("1"), 1), (json!("1"), 1)]);
+}
+
+#[tokio::test]
+async fn an_answer_without_the_servers_words_refuses_no_change() {
+    let server = Server::start();
+    let device = synced(&server, json!([])).await;
+    device.edit(POST, Some(note("a"))).await;
+    server.then_news(json!([]));
+    server.then(Answer::Json(400, json!("Bad Request")));
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Rejected { .. }), "{error}");
+    let status = status(&device).await;
+    assert_eq!((status.dirty, status.open_conflicts), (1, 0));
+}
+
+#[tokio::test]
 async fn devices_change_what_the_protocol_lets_them() {
     let server = Server::start();
     let device = synced(&server, json!([])).await;

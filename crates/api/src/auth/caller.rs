@@ -155,6 +155,15 @@ impl<S> LoggedIn<S> {
         self.context.read(move |tx| read(tx, account)).await
     }
 
+    /// Reads what the account has in the store and what may take long, in the account's turn.
+    pub(crate) async fn long_read<T: Send + 'static>(
+        &self,
+        mut read: impl FnMut(&mut Tx<'_>, LocalAccountId) -> Result<T, StoreError> + Send + 'static,
+    ) -> ApiResult<T> {
+        let account = self.account.id;
+        self.context.long_read(move |tx| read(tx, account)).await
+    }
+
     /// Writes to what the account has in the store.
     pub(crate) async fn write<T: Send + 'static>(
         &self,

@@ -37,4 +37,18 @@ impl RequestContext {
     ) -> ApiResult<T> {
         Ok(self.app.store.read(read).await?)
     }
+
+    /// Reads from the store what may take long, in the viewer's turn ([`LongReads`](crate::long_reads::LongReads)).
+    pub(crate) async fn long_read<T: Send + 'static>(
+        &self,
+        mut read: impl FnMut(&mut Tx<'_>) -> Result<T, StoreError> + Send + 'static,
+    ) -> ApiResult<T> {
+        let turn = self.app.people.long_reads.turn(self.viewer).await?;
+        let read = move |tx: &mut Tx<'_>| {
+            // The turn ends with the reading, which a client that goes away does not end.
+            let _turn = &turn;
+            read(tx)
+        };
+        self.read(read).await
+    }
 }

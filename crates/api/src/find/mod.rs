@@ -5,7 +5,10 @@ mod edits;
 mod saved_timeline;
 mod selection;
 
-use std::{sync::Arc, time::Instant};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use driftline_core::{
     feed::ChangeKind,
@@ -276,12 +279,7 @@ impl Search {
     ) -> Result<Stretch, StoreError> {
         let mut read = Stretch::unread(range);
         while let Some(range) = read.rest {
-            let search = Arc::clone(self);
-            let part = store.read(move |tx| {
-                let begun = Instant::now();
-                let part = search.stretch(tx, &range, viewer, now_ms)?;
-                Ok::<_, StoreError>((part, begun.elapsed()))
-            });
+            let part = store.read(self.timed_stretch(range, viewer, now_ms));
             let (part, time) = part.await?;
             read.add(part);
             budget.spend(time);
@@ -292,21 +290,46 @@ impl Search {
         Ok(read)
     }
 
-    /// [`Search::read`] for a request, whose answer says where its rest begins.
+    /// [`Search::stretch`], with the time that it took.
+    fn timed_stretch(
+        self: &Arc<Self>,
+        range: Range,
+        viewer: Viewer,
+        now_ms: i64,
+    ) -> impl FnMut(&mut Tx<'_>) -> Result<(Stretch, Duration), StoreError> + Send + 'static + use<>
+    {
+        let search = Arc::clone(self);
+        move |tx| {
+            let begun = Instant::now();
+            let part = search.stretch(tx, &range, viewer, now_ms)?;
+            Ok((part, begun.elapsed()))
+        }
+    }
+
+    /// [`Search::read`] for a request, whose answer says where its rest begins. All parts but the first one are read in the
+    /// caller's turn.
     ///
     /// # Errors
-    /// [`ApiError`] if the store fails.
+    /// [`ApiError::NotReady`] if the turn does not come in time; another [`ApiError`] if the store fails.
     pub(crate) async fn read_part(
         self,
         caller: &RequestContext,
         range: Range,
         mut budget: SearchBudget,
     ) -> ApiResult<Stretch> {
-        let (store, now_ms) = (&caller.app.store, caller.now_ms());
-        let read = Arc::new(self);
-        Ok(read
-            .read(store, caller.viewer, range, now_ms, &mut budget)
-            .await?)
+        let (search, now_ms) = (Arc::new(self), caller.now_ms());
+        let part = search.timed_stretch(range, caller.viewer, now_ms);
+        let (mut read, time) = caller.read(part).await?;
+        budget.spend(time);
+        while let Some(range) = read.rest
+            && !budget.is_spent()
+        {
+            let part = search.timed_stretch(range, caller.viewer, now_ms);
+            let (part, time) = caller.long_read(part).await?;
+            read.add(part);
+            budget.spend(time);
+        }
+        Ok(read)
     }
 
     /// Returns all posts of a range, for an answer that cannot say that it is only a part.

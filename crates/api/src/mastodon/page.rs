@@ -32,8 +32,9 @@ pub(crate) struct Page {
 }
 
 impl Page {
-    /// A page of what `stretch` reads, of as many reads as fill it: mostly one. None is held up for long, and a
-    /// client that has gone away ends them. Not found where `stretch` finds no timeline.
+    /// A page of what `stretch` reads, of as many reads as fill it: mostly one. The others are made in the
+    /// viewer's turn. None is held up for long, and a client that has gone away ends them. Not found where
+    /// `stretch` finds no timeline.
     pub(crate) async fn picked(
         context: &RequestContext,
         range: Range,
@@ -59,7 +60,7 @@ impl Page {
         };
         while let Some(range) = read.rest {
             let stretch = stretch.clone();
-            let next = context.read(move |tx| stretch(tx, &range)).await?;
+            let next = context.long_read(move |tx| stretch(tx, &range)).await?;
             read.add(next.ok_or(ApiError::NotFound)?);
         }
         Self::of_posts(context, read.posts).await

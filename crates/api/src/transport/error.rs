@@ -152,6 +152,9 @@ impl IntoResponse for ApiError {
                 let failure = Extension(StoreFailure(failure.clone()));
                 return (status, after, failure, body).into_response();
             }
+            Self::Refused(_) | Self::NotReady(_) => {
+                return (status, [(RETRY_AFTER, RETRY_S)], body).into_response();
+            }
             Self::TooManyRequests { retry_after_s } => {
                 let after = [(RETRY_AFTER, retry_after_s.to_string())];
                 return (status, after, body).into_response();
@@ -170,5 +173,7 @@ impl IntoResponse for ApiError {
 }
 
 const STORE_AWAY: &str = "The server's store does not work at the moment; try again in a while";
+/// How soon what is busy may be asked again, s.
+const RETRY_S: &str = "1";
 /// How soon work goes on after an outage, s.
 const STORE_RETRY_S: &str = "5";

@@ -2,6 +2,7 @@
 
 mod copies;
 mod events;
+mod long_reads;
 mod sources;
 
 use driftline_core::{names::audience::Audience, post::Visibility};

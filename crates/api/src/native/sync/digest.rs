@@ -30,6 +30,7 @@ use crate::{
         (status = 400, body = Problem),
         (status = 404, body = Problem, description = "The account may not read the library"),
         (status = 422, body = Problem, description = "The filter has a term that it must not have, or the cursor is not from a digest of this library and filter"),
+        (status = 503, body = Problem, description = "Digests of the account's objects are still missing, or too many long requests of the account wait already"),
     ),
 )]
 pub(super) async fn digest(
@@ -48,7 +49,7 @@ async fn of_account(caller: &LoggedIn<needs::Read>) -> JsonResult<DigestAnswer> 
     // Each turn stores digests of objects that have none.
     for _ in 0..MAX_TURNS {
         let read =
-            caller.read(|tx, account| Ok((names(tx, account)?, library_digest(tx, account)?)));
+            caller.long_read(|tx, account| Ok((names(tx, account)?, library_digest(tx, account)?)));
         let ((server, account), reading) = read.await?;
         let missing = match reading {
             DigestReading::Whole(cursor, digest) => {
@@ -82,7 +83,7 @@ async fn of_source(
     let DigestRequest {
         library, cursor, ..
     } = request;
-    let read = caller.read(move |tx, account| {
+    let read = caller.long_read(move |tx, account| {
         let (server, name) = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
         let sources = change_feed::sources(tx)?;

@@ -35,7 +35,7 @@ use crate::{
 #[utoipa::path(
     post, path = "/api/driftline/v1/sync", tag = "sync", request_body = SyncRequest,
     security(("account" = ["read"])),
-    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, a library is named twice, or a filter has a term that it must not have")),
+    responses((status = 200, body = SyncAnswer), (status = 400, body = Problem), (status = 422, body = Problem, description = "A limit is out of its range, a library is named twice, or a filter has a term that it must not have"), (status = 503, body = Problem, description = "Too many long requests of the account wait already")),
 )]
 pub(super) async fn pull(
     caller: LoggedIn<needs::Read>,
@@ -59,13 +59,20 @@ pub(super) async fn pull(
         Ok((request, filter))
     });
     let requests = requests.collect::<ApiResult<Vec<_>>>()?;
-    let read = caller.read(move |tx, account| Answer::read(tx, account, &requests, &view, limits));
+    let has_sources = requests.iter().any(|(of, _)| of.library != ACCOUNT);
+    let read = move |tx: &mut Tx<'_>, account: LocalAccountId| {
+        Answer::read(tx, account, &requests, &view, limits)
+    };
     let Answer {
         server,
         account,
         seal,
         libraries,
-    } = read.await?;
+    } = match has_sources {
+        // The search for entries that the filter selects may take long.
+        true => caller.long_read(read).await?,
+        false => caller.read(read).await?,
+    };
     let news = libraries.into_iter().map(|found| match found {
         Found::News(news) => Ok(news),
         Found::Source(found) => {

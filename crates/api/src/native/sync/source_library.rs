@@ -107,6 +107,8 @@ impl SourceReader<'_> {
                 (LibraryState::Full, part, cursor)
             }
             (Start::Changes, Some(known)) => {
+                let fits = u32::try_from(limits.bytes / MIN_CHANGE_BYTES).unwrap_or(u32::MAX);
+                most.entries = most.entries.min(fits.max(1));
                 let mut after = known.position();
                 let chunk = loop {
                     let chunk = source_changes(tx, view, self.readable, filter, after, most)?;
@@ -300,5 +302,7 @@ const PREFIX: &str = "source:";
 const ENTRY_BYTES: usize = 80;
 /// Few statuses are smaller, so few chunks have room for more posts.
 const MIN_STATUS_BYTES: usize = 800;
+/// Few objects with counts alone are smaller, so few chunks have room for more changes.
+const MIN_CHANGE_BYTES: usize = 250;
 /// The time for which entries are counted. A library without a number tells as little as a chunk without objects.
 const TIME_TO_COUNT: Duration = Duration::from_millis(200);

@@ -21,8 +21,8 @@ use crate::{
 ///
 /// It listens to the server, and syncs when something has changed there or here: at most once a second, and less often while
 /// rounds bring nothing. If the server's stream of events cannot be read, or there are more than 200 subscriptions, it also syncs
-/// after the time of --every. While the server cannot be reached it tries again after 1, 2, 4 … 60 s. Other commands may work
-/// with the replica meanwhile. It never removes most of the replica: it ends with an error instead.
+/// after the time of --every. After the end of a stream, and while the server cannot be reached, it tries again after 1, 2, 4 …
+/// 60 s. Other commands may work with the replica meanwhile. It never removes most of the replica: it ends with an error instead.
 #[derive(Debug, Args)]
 pub struct Watch {
     /// The time between two rounds without a stream of events, and between two looks for changes of this device, 1s or more;
