@@ -91,6 +91,8 @@ struct Profile<'a> {
     display_name: Cow<'a, str>,
     url: Option<Cow<'a, str>>,
     raw: Cow<'a, str>,
+    /// The source's last USN if the source has shown the account before.
+    change_usn: Option<i64>,
 }
 
 /// Stores new or changed profiles of authors that a source has shown. Their accounts must be
@@ -111,6 +113,7 @@ pub(crate) fn store<'a>(
         let Some(stored) = accounts.of(author).filter(|_| !author.acct.is_empty()) else {
             continue;
         };
+        let names = known.0.get(&*without_nul(author.id.as_str()));
         let profile = Profile {
             account_id: stored.id,
             acct_id: stored.acct_id,
@@ -119,8 +122,9 @@ pub(crate) fn store<'a>(
             display_name: without_nul(&author.display_name),
             url: author.url.as_deref().map(without_nul),
             raw: without_nul(&author.raw),
+            change_usn: names.map(|_| usn),
         };
-        match known.0.get(&*without_nul(author.id.as_str())) {
+        match names {
             Some(names) if names.are_of(&profile) => changed.remove(&stored.id),
             _ => changed.insert(stored.id, profile),
         };
@@ -128,14 +132,15 @@ pub(crate) fn store<'a>(
     let rows = || changed.values();
     tx.execute_many_later(
         "insert into account_profile (source_id, instance_id, account_id, acct_id, acct_key, acct, display_name, url,
-             raw, seen_at_ms)
-         select $1, $2, r.account_id, r.acct_id, r.acct_key, r.acct, r.display_name, r.url, r.raw, $3
-         from {rows as r(account_id, acct_id, acct_key, acct, display_name, url, raw)} where true
+             raw, seen_at_ms, change_usn)
+         select $1, $2, r.account_id, r.acct_id, r.acct_key, r.acct, r.display_name, r.url, r.raw, $3, r.change_usn
+         from {rows as r(account_id, acct_id, acct_key, acct, display_name, url, raw, change_usn)} where true
          on conflict ({key source_id, account_id + instance_id}) do update
          set acct_id = excluded.acct_id, acct_key = excluded.acct_key, acct = excluded.acct,
              display_name = excluded.display_name, url = excluded.url, raw = excluded.raw,
-             seen_at_ms = excluded.seen_at_ms, change_usn = $4",
-        &[&source.id(), &source.instance_id(), &now_ms, &usn],
+             seen_at_ms = excluded.seen_at_ms,
+             change_usn = coalesce(excluded.change_usn, account_profile.change_usn)",
+        &[&source.id(), &source.instance_id(), &now_ms],
         &[
             Column::i64(rows().map(|row| row.account_id)),
             Column::i64(rows().map(|row| row.acct_id)),
@@ -144,6 +149,7 @@ pub(crate) fn store<'a>(
             Column::text(rows().map(|row| &*row.display_name)),
             Column::text(rows().map(|row| row.url.as_deref())),
             Column::text(rows().map(|row| &*row.raw)),
+            Column::i64(rows().map(|row| row.change_usn)),
         ],
     )?;
     store_terms(tx, source, &changed)
