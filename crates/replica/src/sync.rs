@@ -384,7 +384,7 @@ impl Run<'_, '_> {
                 Ok(())
             }
             Err(ReplicaError::Device { .. }) => {
-                tracing::info!("the server knows this device otherwise: it takes a new identity");
+                tracing::info!("the server has another record of this device: it takes a new identity");
                 let identity = DeviceIdentity::new((self.context.random)());
                 let ended = self
                     .replica
