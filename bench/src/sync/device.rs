@@ -6,7 +6,9 @@ use std::{
     time::Instant,
 };
 
-use driftline_replica::{Client, Replica, Retries, ServerUrl, SyncContext, Token, Verified};
+use driftline_replica::{
+    Client, Direction, Replica, Retries, ServerUrl, SyncContext, Token, Verified,
+};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -55,7 +57,9 @@ impl<'s> Device<'s> {
     /// Synchronizes, and returns the cost.
     pub(super) fn sync(&self) -> Result<Phase, Failure> {
         self.measure(|device, context| {
-            let synced = device.replica.sync(&device.client, context);
+            let synced = device
+                .replica
+                .sync(&device.client, context, Direction::Both);
             Ok(device.runtime.block_on(synced)?.work.pulled)
         })
     }

@@ -72,9 +72,12 @@ impl SyncReport {
 
 /// The direction in which changes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
+pub enum Direction {
+    /// From the server. Changes of this device stay here.
     Pull,
+    /// To the server, after a pull of the account's library. Changes that come between are fetched by the next pull.
     Push,
+    /// From the server, and to it.
     Both,
 }
 
@@ -96,47 +99,15 @@ struct Run<'a, 'c> {
 }
 
 impl Replica {
-    /// Fetches the changes of the account's library and of the subscriptions. Changes of this device stay here. Each
-    /// library's part of an answer is stored in one transaction with its cursor, so a pull that was dropped goes on there.
+    /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device, as the direction
+    /// says. Each library's part of an answer is stored in one transaction with its cursor, so a synchronization that was dropped
+    /// goes on there.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Locked`] if
     /// another process syncs the replica for more than 5 s; another [`ReplicaError`] if the server gives no good answer, is
     /// another one or answers for another account, or the database fails.
-    pub async fn pull(
-        &self,
-        client: &Client,
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport, ReplicaError> {
-        self.run(client, context, Direction::Pull).await
-    }
-
-    /// Sends the changes of this device, after a pull of the account's library. Changes that come between are fetched by the
-    /// next pull.
-    ///
-    /// # Errors
-    /// The same as those of [`Replica::pull`].
-    pub async fn push(
-        &self,
-        client: &Client,
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport, ReplicaError> {
-        self.run(client, context, Direction::Push).await
-    }
-
-    /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device.
-    ///
-    /// # Errors
-    /// The same as those of [`Replica::pull`].
     pub async fn sync(
-        &self,
-        client: &Client,
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport, ReplicaError> {
-        self.run(client, context, Direction::Both).await
-    }
-
-    async fn run(
         &self,
         client: &Client,
         context: &mut SyncContext<'_>,
@@ -384,7 +355,9 @@ impl Run<'_, '_> {
                 Ok(())
             }
             Err(ReplicaError::Device { .. }) => {
-                tracing::info!("the server has another record of this device: it takes a new identity");
+                tracing::info!(
+                    "the server has another record of this device: it takes a new identity"
+                );
                 let identity = DeviceIdentity::new((self.context.random)());
                 let ended = self
                     .replica

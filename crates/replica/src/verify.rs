@@ -16,7 +16,7 @@ use crate::{
     replica::check_binding,
     replica_row,
     subscription_row::{self, SubscriptionRow},
-    sync::SyncContext,
+    sync::{Direction, SyncContext},
 };
 
 /// The outcome of a comparison of a replica with its server.
@@ -51,7 +51,7 @@ impl Replica {
     /// not read any more is left out.
     ///
     /// # Errors
-    /// The same as those of [`Replica::pull`].
+    /// The same as those of [`Replica::sync`].
     pub async fn verify(
         &self,
         client: &Client,
@@ -114,7 +114,7 @@ impl Replica {
         for attempt in 0..MAX_TRIES {
             // A replica that has everything needs one request.
             if attempt > 0 {
-                self.pull(client, context).await?;
+                self.sync(client, context, Direction::Pull).await?;
             }
             let there = client.digest(&request, context.random).await?;
             let (progress, here) = self
@@ -150,7 +150,7 @@ impl Replica {
         for _ in 0..MAX_TRIES {
             let there = match self.digest_there(client, context, row).await {
                 Err(error @ ReplicaError::NoSync { status: 404, .. }) => {
-                    self.pull(client, context).await?;
+                    self.sync(client, context, Direction::Pull).await?;
                     let library = library.to_owned();
                     let row = self.read(move |tx| subscription_row::get(tx, &library));
                     return match row.await?.is_some_and(|row| !row.is_gone) {
@@ -164,7 +164,7 @@ impl Replica {
             (verified.here, verified.there) = (here.count(), there.count());
             verified.is_equal = here == there;
             if !verified.is_equal {
-                self.pull(client, context).await?;
+                self.sync(client, context, Direction::Pull).await?;
                 let has_news = self.digest_here(library).await? != here;
                 if has_news || !has_differed {
                     has_differed = !has_news;

@@ -6,7 +6,7 @@ mod support;
 use std::sync::Arc;
 
 use driftline_replica::{
-    ReplicaError, ReplicaPost, Subscription, SyncContext, SyncProgress, TimelineQuery,
+    Direction, ReplicaError, ReplicaPost, Subscription, SyncContext, SyncProgress, TimelineQuery,
 };
 use serde_json::{Value, json};
 use support::{
@@ -429,7 +429,8 @@ async fn an_answer_that_was_requested_before_a_subscription_ended_is_dropped() {
         may_remove_many: false,
         progress: &mut |_| {},
     };
-    let pulled = replica.pull(&device.client(&server), &mut context).await;
+    let client = device.client(&server);
+    let pulled = replica.sync(&client, &mut context, Direction::Pull).await;
     replica.close().await;
     let work = pulled.unwrap().work;
     assert_eq!((work.pulled, work.requests), (0, 2));
@@ -477,8 +478,9 @@ async fn left_after_each_answer(device: &Device, server: &Server) -> Vec<Option<
         may_remove_many: false,
         progress: &mut |work: &SyncProgress| left.push(work.objects_left),
     };
+    let client = device.client(server);
     // The last answer may be lost.
-    let _ = replica.pull(&device.client(server), &mut context).await;
+    let _ = replica.sync(&client, &mut context, Direction::Pull).await;
     replica.close().await;
     left
 }

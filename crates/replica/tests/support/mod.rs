@@ -21,7 +21,8 @@ use std::{
 use driftline_core::sync::ObjectKey;
 pub use driftline_replica::InitOutcome;
 use driftline_replica::{
-    Backoff, Client, Replica, ReplicaError, Retries, ServerUrl, SyncContext, SyncReport, Token,
+    Backoff, Client, Direction, Replica, ReplicaError, Retries, ServerUrl, SyncContext, SyncReport,
+    Token,
 };
 use serde_json::{Value, json};
 
@@ -258,7 +259,7 @@ impl Device {
             may_remove_many,
             progress: &mut |_| {},
         };
-        let outcome = replica.sync(&client, &mut context).await;
+        let outcome = replica.sync(&client, &mut context, Direction::Both).await;
         replica.close().await;
         outcome
     }

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use driftline_core::sync::{ObjectKey, ObjectKind};
-use driftline_replica::{Client, Replica, ReplicaError, Retries, ServerUrl, SyncContext, Token};
+use driftline_replica::{
+    Client, Direction, Replica, ReplicaError, Retries, ServerUrl, SyncContext, Token,
+};
 use driftline_runtime::now_ms;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -188,7 +190,9 @@ impl Device {
             may_remove_many: false,
             progress: &mut |_| {},
         };
-        self.replica.sync(&self.client, &mut context).await?;
+        self.replica
+            .sync(&self.client, &mut context, Direction::Both)
+            .await?;
         Ok(())
     }
 
