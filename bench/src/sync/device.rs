@@ -94,12 +94,7 @@ impl<'s> Device<'s> {
         work: impl FnOnce(&Self, &mut SyncContext<'_>) -> Result<usize, Failure>,
     ) -> Result<Phase, Failure> {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: driftline_runtime::now_ms(),
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
+        let mut context = SyncContext::new(driftline_runtime::now_ms(), &mut random);
         let before = self.server.counted();
         let begun = Instant::now();
         let read = work(self, &mut context)?;

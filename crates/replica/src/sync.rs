@@ -26,8 +26,20 @@ pub struct SyncContext<'a> {
     pub random: &'a mut Random<'a>,
     /// True if a person has agreed to a mass deletion.
     pub may_remove_many: bool,
-    /// Called after each answer that was stored.
-    pub progress: &'a mut (dyn FnMut(&SyncProgress) + Send + 'a),
+    /// Called after each answer that was stored, if it is there.
+    pub progress: Option<&'a mut (dyn FnMut(&SyncProgress) + Send + 'a)>,
+}
+
+impl<'a> SyncContext<'a> {
+    /// The arguments of a synchronization at a time in Unix ms that shows no progress, and refuses a mass deletion.
+    pub fn new(now_ms: i64, random: &'a mut Random<'a>) -> Self {
+        Self {
+            now_ms,
+            random,
+            may_remove_many: false,
+            progress: None,
+        }
+    }
 }
 
 /// The work of a synchronization so far.
@@ -389,7 +401,9 @@ impl Run<'_, '_> {
         let own = self.session.objects_left();
         let left = own.zip(self.sources.objects_left());
         self.work.objects_left = left.map(|(own, sources)| own.saturating_add(sources));
-        (self.context.progress)(&self.work);
+        if let Some(progress) = &mut self.context.progress {
+            progress(&self.work);
+        }
     }
 }
 

@@ -423,12 +423,7 @@ async fn an_answer_that_was_requested_before_a_subscription_ended_is_dropped() {
     server.then_news(json!([part(HOME, "changes", "s11", false, &posts([3]))]));
     let replica = device.open().await;
     let mut random = random;
-    let mut context = SyncContext {
-        now_ms: NOW_MS,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |_| {},
-    };
+    let mut context = SyncContext::new(NOW_MS, &mut random);
     let client = device.client(&server);
     let pulled = replica.sync(&client, &mut context, Direction::Pull).await;
     replica.close().await;
@@ -472,11 +467,10 @@ async fn the_number_of_objects_that_are_to_come_outlives_an_interruption() {
 async fn left_after_each_answer(device: &Device, server: &Server) -> Vec<Option<u64>> {
     let replica = device.open().await;
     let (mut random, mut left) = (random, Vec::new());
+    let mut progress = |work: &SyncProgress| left.push(work.objects_left);
     let mut context = SyncContext {
-        now_ms: NOW_MS,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |work: &SyncProgress| left.push(work.objects_left),
+        progress: Some(&mut progress),
+        ..SyncContext::new(NOW_MS, &mut random)
     };
     let client = device.client(server);
     // The last answer may be lost.

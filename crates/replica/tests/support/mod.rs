@@ -254,10 +254,8 @@ impl Device {
         let replica = self.open().await;
         let mut random = random;
         let mut context = SyncContext {
-            now_ms: NOW_MS,
-            random: &mut random,
             may_remove_many,
-            progress: &mut |_| {},
+            ..SyncContext::new(NOW_MS, &mut random)
         };
         let outcome = replica.sync(&client, &mut context, Direction::Both).await;
         replica.close().await;

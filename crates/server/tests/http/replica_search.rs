@@ -185,12 +185,7 @@ impl Device {
 
     async fn sync(&self) -> SyncReport {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: START_MS,
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
+        let mut context = SyncContext::new(START_MS, &mut random);
         let synced = self
             .replica
             .sync(&self.client, &mut context, Direction::Both);

@@ -184,12 +184,7 @@ impl Device {
 
     async fn sync(&self) -> Result<(), ReplicaError> {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: now_ms(),
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
+        let mut context = SyncContext::new(now_ms(), &mut random);
         self.replica
             .sync(&self.client, &mut context, Direction::Both)
             .await?;
@@ -199,12 +194,7 @@ impl Device {
     /// True if the server has the same objects.
     async fn is_verified(&self) -> Result<bool, ReplicaError> {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: now_ms(),
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
+        let mut context = SyncContext::new(now_ms(), &mut random);
         let verified = self.replica.verify(&self.client, &mut context).await?;
         Ok(verified.is_equal)
     }

@@ -87,10 +87,9 @@ pub async fn round(
     };
     let mut random = random;
     let mut context = SyncContext {
-        now_ms: now_ms(),
-        random: &mut random,
         may_remove_many,
-        progress: &mut progress,
+        progress: Some(&mut progress),
+        ..SyncContext::new(now_ms(), &mut random)
     };
     let outcome = match replica.client(retries) {
         Ok(client) => replica.sync(&client, &mut context, direction).await,
