@@ -348,37 +348,14 @@ fn bind(
         replica_row::add(tx, url.as_str(), found, &DeviceIdentity::new(bits))?;
         return Ok(InitOutcome::Made);
     };
-    check_binding(url, &row.binding, found)?;
+    let checked = row.binding.check(&found.server, &found.account);
+    checked.map_err(|stop| ReplicaError::stopped(url, stop))?;
     if row.url != url.as_str() {
         // The documents of the server's own accounts have its host.
         index_row::add_all_unindexed(tx)?;
     }
     replica_row::set_server(tx, url.as_str(), found)?;
     Ok(InitOutcome::TokenRenewed)
-}
-
-/// Checks that an answer is one to the replica's account on its server.
-///
-/// # Errors
-/// [`ReplicaError::OtherServer`] or [`ReplicaError::OtherAccount`] if it is not.
-pub(crate) fn check_binding(
-    url: &ServerUrl,
-    own: &Binding,
-    found: &Binding,
-) -> Result<(), ReplicaError> {
-    if own.server != found.server {
-        return Err(ReplicaError::OtherServer {
-            url: url.to_string(),
-        });
-    }
-    if own.account != found.account {
-        return Err(ReplicaError::OtherAccount {
-            url: url.to_string(),
-            own: own.account.clone(),
-            found: found.account.clone(),
-        });
-    }
-    Ok(())
 }
 
 fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {

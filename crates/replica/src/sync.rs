@@ -190,22 +190,6 @@ impl Replica {
         }
         Ok(report)
     }
-
-    fn stopped(&self, stop: SyncStop) -> ReplicaError {
-        let url = self.url().to_string();
-        match stop {
-            SyncStop::OtherServer { .. } => ReplicaError::OtherServer { url },
-            SyncStop::OtherAccount { expected, found } => ReplicaError::OtherAccount {
-                url,
-                own: expected,
-                found,
-            },
-            other => ReplicaError::Malformed {
-                server: url,
-                cause: other.to_string(),
-            },
-        }
-    }
 }
 
 impl Run<'_, '_> {
@@ -226,7 +210,7 @@ impl Run<'_, '_> {
                 SyncStep::Push if direction == Direction::Pull => break,
                 SyncStep::Push => self.push().await?,
                 SyncStep::Done => break,
-                SyncStep::Stopped(stop) => return Err(self.replica.stopped(stop)),
+                SyncStep::Stopped(stop) => return Err(self.stopped(stop)),
             }
         }
         while !self.sources.next().is_empty() {
@@ -315,7 +299,7 @@ impl Run<'_, '_> {
     /// What is stored of the account's part of an answer; `None` if the stored push is sent again first.
     fn take_own(&mut self, answer: SyncAnswer) -> Result<Option<IntakeJob>, ReplicaError> {
         let intake = self.session.pulled(answer);
-        let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
+        let intake = intake.map_err(|stop| self.stopped(stop))?;
         if self.session.is_resending() {
             return Ok(None);
         }
@@ -329,7 +313,7 @@ impl Run<'_, '_> {
 
     fn take_sources(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntakeJob>, ReplicaError> {
         let intakes = self.sources.pulled(answer);
-        let intakes = intakes.map_err(|stop| self.replica.stopped(stop))?;
+        let intakes = intakes.map_err(|stop| self.stopped(stop))?;
         let may_remove_many = self.context.may_remove_many;
         let job = |intake| SourceIntakeJob {
             intake,
@@ -357,7 +341,7 @@ impl Run<'_, '_> {
             }),
             Ok(answer) => {
                 let progress = self.session.pushed(&push, &answer);
-                let progress = progress.map_err(|stop| self.replica.stopped(stop))?;
+                let progress = progress.map_err(|stop| self.stopped(stop))?;
                 let stored = self
                     .replica
                     .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
@@ -395,6 +379,10 @@ impl Run<'_, '_> {
             }
             Err(error) => Err(error),
         }
+    }
+
+    fn stopped(&self, stop: SyncStop) -> ReplicaError {
+        ReplicaError::stopped(self.replica.url(), stop)
     }
 
     fn show(&mut self) {

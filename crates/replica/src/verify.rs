@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use driftline_core::{
     post::Visibility,
-    sync::{ACCOUNT_LIBRARY, Binding, DigestRequest, LibraryDigest, LibraryProgress},
+    sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest, LibraryProgress},
 };
 use driftline_db::Tx;
 use driftline_mastodon::RawObject;
@@ -12,9 +12,7 @@ use serde_json::value::RawValue;
 use crate::{
     Replica, ReplicaError,
     client::Client,
-    entry_row, object_row,
-    replica::check_binding,
-    replica_row,
+    entry_row, object_row, replica_row,
     subscription_row::{self, SubscriptionRow},
     sync::{Direction, SyncContext},
 };
@@ -220,11 +218,8 @@ impl Replica {
             };
             let part = LibraryDigest::of_answer(&answer);
             sum.add_part(part.ok_or_else(|| malformed("a digest is not valid"))?);
-            let found = Binding {
-                server: answer.server,
-                account: answer.account,
-            };
-            check_binding(self.url(), self.binding(), &found)?;
+            let checked = self.binding().check(&answer.server, &answer.account);
+            checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
             if !answer.more {
                 return Ok(sum);
             }
