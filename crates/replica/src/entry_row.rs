@@ -5,7 +5,7 @@ use driftline_core::sync::{
 };
 use driftline_db::{Column, DbError, Row, Tx};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use crate::{ReplicaError, author_row, index_row, object_row::number};
 
@@ -23,6 +23,12 @@ impl EntryRow {
     /// True if entries of other libraries with this key may be other posts: it has the post's ID on the source's server.
     pub(crate) fn has_local_key(&self) -> bool {
         self.key.starts_with("post:upstream:")
+    }
+
+    /// The entity `Status` in the value; `None` if the object is of a later version and has none.
+    pub(crate) fn status(&self) -> Option<&RawValue> {
+        let value = serde_json::from_str::<Stated<'_>>(&self.value).ok()?;
+        Some(value.status)
     }
 }
 
@@ -134,6 +140,13 @@ const PLACE: &str = r#"{"place":""#;
 struct Placed<'a> {
     #[serde(borrow, default)]
     place: Cow<'a, str>,
+}
+
+/// The part of an entry's value that has its post.
+#[derive(Deserialize)]
+struct Stated<'a> {
+    #[serde(borrow)]
+    status: &'a RawValue,
 }
 
 /// Removes an entry. Returns the number of entries that were removed: 0 or 1.

@@ -9,10 +9,7 @@ use driftline_db::{Column, Tx};
 use driftline_index::{Document, Term, text_terms};
 use driftline_mastodon::{RawObject, text_of_json};
 
-use crate::{
-    ReplicaError, entry_row,
-    timeline::{EntryValue, visibility},
-};
+use crate::{ReplicaError, entry_row, timeline::visibility};
 
 /// Records that the index has still to read the entries at these places. Entries without a place have no document.
 pub(crate) fn add_unindexed(tx: &mut Tx<'_>, mut places: Vec<i64>) -> Result<(), ReplicaError> {
@@ -64,7 +61,7 @@ pub(crate) fn index_newest(
     }
     let mut documents: BTreeMap<i64, Document> = BTreeMap::new();
     for row in entry_row::at(tx, &places)? {
-        let Ok(EntryValue { status }) = serde_json::from_str(&row.value) else {
+        let Some(status) = row.status() else {
             continue;
         };
         let (author, terms) = terms(status.get(), origin);

@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_db::Tx;
 use driftline_mastodon::{RawObject, StatedFacts};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
@@ -156,13 +156,6 @@ struct EntryPage {
     end: (i64, String),
 }
 
-/// The part of an entry's value that is read.
-#[derive(Deserialize)]
-pub(crate) struct EntryValue<'a> {
-    #[serde(borrow)]
-    pub(crate) status: &'a RawValue,
-}
-
 impl Scan<'_> {
     fn run(mut self, tx: &mut Tx<'_>) -> Result<Vec<ReplicaPost>, ReplicaError> {
         let one = self.library()?;
@@ -284,7 +277,7 @@ impl Scan<'_> {
         tx: &mut Tx<'_>,
         row: &EntryRow,
     ) -> Result<Option<ReplicaPost>, ReplicaError> {
-        let Ok(EntryValue { status }) = serde_json::from_str(&row.value) else {
+        let Some(status) = row.status() else {
             return Ok(None);
         };
         let json = status.get();

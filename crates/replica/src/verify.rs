@@ -6,7 +6,7 @@ use driftline_core::{
 };
 use driftline_db::Tx;
 use driftline_mastodon::RawObject;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
@@ -15,6 +15,7 @@ use crate::{
     entry_row, object_row, replica_row,
     subscription_row::{self, SubscriptionRow},
     sync::{Direction, SyncContext},
+    timeline::visibility,
 };
 
 /// The outcome of a comparison of a replica with its server.
@@ -243,13 +244,6 @@ impl VerifiedLibrary {
     }
 }
 
-/// The part of an entry's value that is read.
-#[derive(Deserialize)]
-struct EntryValue<'a> {
-    #[serde(borrow)]
-    status: &'a RawValue,
-}
-
 /// The digest of the copy of a source.
 fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaError> {
     let mut digest = LibraryDigest::default();
@@ -261,17 +255,14 @@ fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaE
         };
         last.clone_from(&end.key);
         for row in &rows {
-            let value: Result<EntryValue<'_>, _> = serde_json::from_str(&row.value);
-            let status = value.as_ref().map_or("{}", |value| value.status.get());
+            let status = row.status().map_or("{}", RawValue::get);
             let status = RawObject::parse(status).unwrap_or_default();
-            let visibility = status.text("visibility");
-            // Of a visibility that is not known, the narrowest is assumed.
-            let visibility = visibility.and_then(|name| name.parse().ok());
             digest.add_entry(
                 &row.key,
                 row.place.unsigned_abs(),
                 status.time_ms("edited_at"),
-                visibility.unwrap_or(Visibility::Direct),
+                // Of a visibility that is not known, the narrowest is assumed.
+                visibility(&status).unwrap_or(Visibility::Direct),
             );
         }
     }
