@@ -73,12 +73,14 @@ impl IntakeJob {
                 all: held,
             });
         }
-        replica_row::set_progress(tx, &self.intake.progress)?;
         let pull = match self.is_last {
             true => replica_row::PullCounts::default(),
             false => replica_row::PullCounts { held, removed },
         };
-        replica_row::set_pull(tx, pull)?;
+        replica_row::update(tx, |row| {
+            row.progress = self.intake.progress.clone();
+            row.pull = pull;
+        })?;
         Ok(counts)
     }
 

@@ -1,8 +1,8 @@
 use std::path::Path;
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, Binding, DeviceIdentity, LibraryRequest, LocalObject, ObjectKey, ObjectKind,
-    ObjectValue, SyncRequest, same_value,
+    ACCOUNT_LIBRARY, Binding, DeviceIdentity, LibraryProgress, LibraryRequest, LocalObject,
+    ObjectKey, ObjectKind, ObjectValue, SyncRequest, same_value,
 };
 use driftline_db::{Db, Migration, Options, Root, Target, Tx};
 use serde::Serialize;
@@ -14,7 +14,8 @@ use crate::{
     client::{Client, Retries},
     conflict_row,
     folder::{Folder, FolderLock},
-    index_row, object_row, replica_row,
+    index_row, object_row,
+    replica_row::{self, PullCounts, ReplicaRow},
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
     token::Token,
@@ -345,7 +346,17 @@ fn bind(
     bits: u128,
 ) -> Result<InitOutcome, ReplicaError> {
     let Some(row) = replica_row::get(tx)? else {
-        replica_row::add(tx, url.as_str(), found, &DeviceIdentity::new(bits))?;
+        let row = ReplicaRow {
+            url: url.as_str().to_owned(),
+            binding: found.clone(),
+            progress: LibraryProgress::default(),
+            identity: DeviceIdentity::new(bits),
+            generation: 0,
+            synced_at_ms: None,
+            pull: PullCounts::default(),
+            chunk_bytes: None,
+        };
+        replica_row::put(tx, &row)?;
         return Ok(InitOutcome::Made);
     };
     let checked = row.binding.check(&found.server, &found.account);
@@ -354,7 +365,10 @@ fn bind(
         // The documents of the server's own accounts have its host.
         index_row::add_all_unindexed(tx)?;
     }
-    replica_row::set_server(tx, url.as_str(), found)?;
+    replica_row::update(tx, |row| {
+        row.url = url.as_str().to_owned();
+        row.binding = found.clone();
+    })?;
     Ok(InitOutcome::TokenRenewed)
 }
 

@@ -1,21 +1,8 @@
 -- The replica itself: whose it is, and how far it is.
 create table replica (
     one {i64} primary key not null check (one = 1),
-    -- The server's address.
-    url text not null,
-    -- The server and account, the progress of the library, and the identity of this device, as JSON.
-    binding text not null,
-    progress text not null,
-    identity text not null,
-    -- The number of the device's last edit.
-    generation {i64} not null,
-    -- While a pull is not complete: the number of objects at its start, and of those that it has removed.
-    pull_held {i64},
-    pull_removed {i64} not null,
-    -- The size of the next chunk if the last sync lost an answer and failed.
-    chunk_bytes {i64},
-    -- Unix ms, by the device's clock.
-    synced_at_ms {i64}
+    -- The server and account, the progress of the library, the identity of this device, and others (`ReplicaRow`), as JSON.
+    state text not null
 ) {strict};
 
 create table object (

@@ -165,14 +165,17 @@ impl Replica {
         if let Err(error) = run.steps().await {
             // A program that tries each request once would else ask for a chunk of the same size forever.
             if let Some(bytes) = run.chunk_size.left() {
-                self.write(move |tx| replica_row::set_chunk_bytes(tx, bytes))
+                self.write(move |tx| replica_row::update(tx, |row| row.chunk_bytes = Some(bytes)))
                     .await?;
             }
             return Err(error);
         }
         let work = run.work;
         let report = self.write(move |tx| {
-            replica_row::set_synced(tx, now_ms)?;
+            replica_row::update(tx, |row| {
+                row.synced_at_ms = Some(now_ms);
+                row.chunk_bytes = None;
+            })?;
             if direction != Direction::Push {
                 subscription_row::end_pulls(tx)?;
             }

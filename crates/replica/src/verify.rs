@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use driftline_core::{
     post::Visibility,
-    sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest, LibraryProgress},
+    sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest},
 };
 use driftline_db::Tx;
 use driftline_mastodon::RawObject;
@@ -81,15 +81,12 @@ impl Replica {
             for library in &differ {
                 match library.as_str() {
                     ACCOUNT_LIBRARY => {
-                        let old = replica_row::require(tx)?.progress;
-                        let progress = LibraryProgress {
-                            cursor: None,
-                            paging: None,
+                        replica_row::update(tx, |row| {
+                            let progress = &mut row.progress;
+                            progress.cursor = None;
                             // Of a synchronization of another process, which was interrupted.
-                            sweep: old.paging.or(old.sweep),
-                            ..old
-                        };
-                        replica_row::set_progress(tx, &progress)?;
+                            progress.sweep = progress.paging.take().or(progress.sweep);
+                        })?;
                     }
                     source => subscription_row::begin_again(tx, source)?,
                 }
