@@ -49,22 +49,8 @@ create table pending_push (
 -- The libraries of sources of which this is a replica, too.
 create table subscription (
     library text primary key not null {collate_c},
-    -- The source's name.
-    source text not null,
-    -- The predicate that selects its posts, as JSON; without one all are here.
-    filter text,
-    -- True from a change of the filter until the full sync after it is complete.
-    is_refiltered {bool} not null,
-    cursor text,
-    full_sync {i64} not null,
-    is_complete {bool} not null,
-    -- True if the account may not read the source any more.
-    is_gone {bool} not null,
-    -- As those of `replica`.
-    pull_held {i64},
-    pull_removed {i64} not null,
-    -- The number of objects that a full sync still brings, if the server has said it.
-    objects_left {i64}
+    -- The source's name, the filter, the progress, and others (`SubscriptionRow`), as JSON.
+    state text not null
 ) {strict};
 
 -- The objects of the subscriptions.

@@ -1,5 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Binding, LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncStop, SyncedObject,
     Tombstone, progress::objects_left, session::MAX_CHUNKS,
@@ -20,7 +22,7 @@ pub struct SourceSession {
 }
 
 /// The progress of a replica of a source's library. It is stored in one transaction with the objects that came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceProgress {
     /// The library: `source:ID`.
     pub library: String,
