@@ -231,14 +231,10 @@ mod tests {
     fn news(library: &str, state: LibraryState, cursor: &str, more: bool) -> LibraryNews {
         let object = json!({"key": format!("post:of {cursor}"), "usn": "0", "value": {}});
         LibraryNews {
-            library: library.to_owned(),
-            state,
             cursor: Some(cursor.to_owned()),
-            first: false,
             more,
-            count: None,
             objects: vec![serde_json::from_value(object).expect("an object")],
-            gone: Vec::new(),
+            ..LibraryNews::empty(library, state)
         }
     }
 

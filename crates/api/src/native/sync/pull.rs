@@ -208,10 +208,8 @@ impl Answer {
                 let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
                 // A cursor that this server never gave is of another history.
                 let Ok::<Option<Cursor>, CursorError>(cursor) = cursor else {
-                    found.push(Found::News(without_objects(
-                        library,
-                        LibraryState::Diverged,
-                    )));
+                    let news = LibraryNews::empty(library, LibraryState::Diverged);
+                    found.push(Found::News(news));
                     continue;
                 };
                 let write =
@@ -242,7 +240,8 @@ impl Answer {
                 source_library::name(source) == *library && source.shows(view.viewer).is_some()
             });
             let Some(source) = source else {
-                found.push(Found::News(without_objects(library, LibraryState::Gone)));
+                let news = LibraryNews::empty(library, LibraryState::Gone);
+                found.push(Found::News(news));
                 continue;
             };
             let reader = SourceReader {
@@ -284,27 +283,12 @@ fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
         value: RawJson::from(&object.value.json()),
     });
     LibraryNews {
-        library: library.to_owned(),
-        state: chunk.state,
         cursor,
         first: is_first,
         more: chunk.more,
-        count: None,
         objects: objects.collect(),
         gone: chunk.gone,
-    }
-}
-
-fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
-    LibraryNews {
-        library: library.to_owned(),
-        state,
-        cursor: None,
-        first: false,
-        more: false,
-        count: None,
-        objects: Vec::new(),
-        gone: Vec::new(),
+        ..LibraryNews::empty(library, chunk.state)
     }
 }
 

@@ -146,14 +146,12 @@ impl SourceReader<'_> {
             _ => return Ok(None),
         };
         let news = LibraryNews {
-            library: name(source),
-            state,
-            cursor: None,
             first: is_first && state == LibraryState::Full,
             more: part.more,
             count: total,
             objects: part.objects,
             gone: part.gone,
+            ..LibraryNews::empty(&name(source), state)
         };
         Ok(Some(SourceNews {
             news,
