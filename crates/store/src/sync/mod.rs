@@ -19,7 +19,7 @@ mod source_reading;
 mod start;
 mod values;
 
-pub use chunk::{Chunk, StoredObject, chunk_with_copies, count_objects};
+pub use chunk::{Chunk, chunk_with_copies, count_objects};
 pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use filter_change::{MAX_NEW_FILTER_POSTS, count_filter_posts, filter_post_names};

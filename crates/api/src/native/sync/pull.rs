@@ -4,9 +4,7 @@ use std::{
 };
 
 use axum::{Json, extract::rejection::JsonRejection, http::StatusCode};
-use driftline_core::sync::{
-    LibraryNews, LibraryRequest, LibraryState, RawJson, SyncAnswer, SyncRequest, SyncedObject,
-};
+use driftline_core::sync::{LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncRequest};
 use driftline_store::{
     LocalAccountId, StoreError, Tx,
     change_feed::{self, FeedSource},
@@ -277,16 +275,11 @@ fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
         LibraryState::Diverged | LibraryState::Gone => None,
         LibraryState::Changes | LibraryState::Full => Some(chunk.cursor.to_string()),
     };
-    let objects = chunk.objects.into_iter().map(|object| SyncedObject {
-        key: object.key,
-        usn: object.usn,
-        value: RawJson::from(&object.value.json()),
-    });
     LibraryNews {
         cursor,
         first: is_first,
         more: chunk.more,
-        objects: objects.collect(),
+        objects: chunk.objects,
         gone: chunk.gone,
         ..LibraryNews::empty(library, chunk.state)
     }
