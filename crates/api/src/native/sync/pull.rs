@@ -234,10 +234,7 @@ impl Answer {
                 Some(known) => known,
                 unknown => unknown.insert(change_feed::sources(tx)?),
             };
-            let source = sources.iter().find(|source| {
-                source_library::name(source) == *library && source.shows(view.viewer).is_some()
-            });
-            let Some(source) = source else {
+            let Some(source) = source_library::find(sources, library, view.viewer) else {
                 let news = LibraryNews::empty(library, LibraryState::Gone);
                 found.push(Found::News(news));
                 continue;
