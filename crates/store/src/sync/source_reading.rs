@@ -162,14 +162,11 @@ impl<'f> SourceReading<'f> {
                 (true, _, _) if is_all => up_to,
                 (false, _, _) if is_all => above,
                 (_, _, Some(usn)) if rows_left == count => usn,
-                (true, _, Some(usn)) => {
-                    above = usn;
-                    rows_left -= count;
-                    at_once = at_once.saturating_mul(2).min(MAX_ROWS_AT_ONCE);
-                    continue;
-                }
-                (false, _, Some(usn)) => {
-                    up_to = usn - 1;
+                (is_upward, _, Some(usn)) => {
+                    match is_upward {
+                        true => above = usn,
+                        false => up_to = usn - 1,
+                    }
                     rows_left -= count;
                     at_once = at_once.saturating_mul(2).min(MAX_ROWS_AT_ONCE);
                     continue;
