@@ -1,8 +1,8 @@
 use std::path::Path;
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, Binding, DeviceIdentity, LibraryProgress, LibraryRequest, LocalObject,
-    ObjectKey, ObjectKind, ObjectValue, SyncRequest, same_value,
+    Binding, DeviceIdentity, LibraryProgress, LocalObject, ObjectKey, ObjectKind, ObjectValue,
+    SyncRequest, same_value,
 };
 use driftline_db::{Db, Migration, Options, Root, Target, Tx};
 use serde::Serialize;
@@ -18,6 +18,7 @@ use crate::{
     replica_row::{self, PullCounts, ReplicaRow},
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
+    sync::own_request,
     token::Token,
 };
 
@@ -312,11 +313,7 @@ impl Replica {
 /// [`ReplicaError`] if the server gives no good answer.
 pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
     let request = SyncRequest {
-        libraries: vec![LibraryRequest {
-            library: ACCOUNT_LIBRARY.to_owned(),
-            cursor: None,
-            filter: None,
-        }],
+        libraries: vec![own_request(None)],
         max_entries: Some(1),
         max_bytes: Some(10_000),
     };

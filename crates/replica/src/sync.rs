@@ -429,7 +429,8 @@ async fn store(
     Ok(stored)
 }
 
-fn own_request(cursor: Option<String>) -> LibraryRequest {
+/// The request for the account's own library.
+pub(crate) fn own_request(cursor: Option<String>) -> LibraryRequest {
     LibraryRequest {
         library: ACCOUNT_LIBRARY.to_owned(),
         cursor,
