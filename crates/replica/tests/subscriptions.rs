@@ -6,48 +6,19 @@ mod support;
 use std::sync::Arc;
 
 use driftline_replica::{
-    Direction, ReplicaError, ReplicaPost, Subscription, SyncContext, SyncProgress, TimelineQuery,
+    Direction, ReplicaError, Subscription, SyncContext, SyncProgress, TimelineQuery,
 };
 use serde_json::{Value, json};
 use support::{
     Answer, Device, NOW_MS, ONCE, Request, Server, random,
     sources::{
-        HOME, NEWS, at, libraries, own, part, post, posts, subscribe, subscribe_with, synced,
-        then_libraries, uri,
+        HOME, NEWS, all, at, libraries, matching, names, own, part, post, posts, subscribe,
+        subscribe_with, synced, then_libraries, timeline, uri,
     },
 };
 
 fn gone(name: &str) -> Value {
     json!({"key": format!("post:{}", uri(name)), "usn": "0"})
-}
-
-async fn timeline(device: &Device, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
-    let replica = device.open().await;
-    let posts = replica.timeline(query).await;
-    replica.close().await;
-    posts
-}
-
-/// The names of the posts that a query finds.
-async fn names(device: &Device, query: TimelineQuery) -> Vec<String> {
-    let posts = timeline(device, query).await.unwrap().into_iter();
-    posts
-        .map(|post| post.uri.unwrap().replace(&uri(""), ""))
-        .collect()
-}
-
-fn all() -> TimelineQuery {
-    TimelineQuery {
-        limit: 1_000,
-        ..TimelineQuery::default()
-    }
-}
-
-fn matching(text: &str) -> TimelineQuery {
-    TimelineQuery {
-        matching: Some(text.to_owned()),
-        ..all()
-    }
 }
 
 async fn subscriptions(device: &Device) -> Vec<Subscription> {
