@@ -447,7 +447,8 @@ impl<'f> SourceReading<'f> {
         let is_published = self.source.is_published();
         names.retain(|post| !(is_published && post.claimed));
         let keys = self.keys(tx, &names)?;
-        let shown = self.shown_of_posts(tx, &ids)?;
+        let places = self.rows_of_posts(tx, &ids)?;
+        let shown = self.shown(tx, &places)?;
         let still_shown: HashSet<i64> = shown.iter().map(|(row, _)| row.id).collect();
         // In the order of their USNs, so that the last of each post stays.
         let others = shown
@@ -496,16 +497,6 @@ impl<'f> SourceReading<'f> {
                 })
             },
         )
-    }
-
-    /// The entries of posts that the viewer is shown, by ascending USN.
-    fn shown_of_posts(
-        &self,
-        tx: &mut Tx<'_>,
-        post_ids: &[i64],
-    ) -> Result<Vec<(EntryRow, TimelinePost)>, StoreError> {
-        let rows = self.rows_of_posts(tx, post_ids)?;
-        self.shown(tx, &rows)
     }
 
     /// The entries of posts by ascending USN, also those that have ended.
