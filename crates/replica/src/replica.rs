@@ -385,7 +385,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
         cursor: row.progress.cursor,
         synced_at_ms: row.synced_at_ms,
         subscriptions: subscription_row::counted(tx)?,
-        unindexed: index_row::count_unindexed(tx)?,
+        unindexed: number(index_row::count_unindexed(tx)?),
     })
 }
 
