@@ -41,7 +41,8 @@ on_both!(
     a_pushed_bookmark_has_the_version_that_was_read_before,
 );
 
-fn key(world: &World, id: u64) -> PostKey {
+/// The key of a source's post.
+pub(super) fn key(world: &World, id: u64) -> PostKey {
     let (instance, name) = (world.source.instance, id.to_string());
     read(&world.store, move |tx| {
         let mut found = timeline::keys(tx, instance, &[&name])?;
@@ -55,7 +56,7 @@ fn set(store: &Store, account: LocalAccountId, mark: Mark, key: PostKey) {
     });
 }
 
-fn bookmark(store: &Store, account: LocalAccountId, key: PostKey) {
+pub(super) fn bookmark(store: &Store, account: LocalAccountId, key: PostKey) {
     set(store, account, Mark::Bookmark, key);
 }
 
