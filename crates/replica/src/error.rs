@@ -3,8 +3,6 @@ use std::{fmt::Display, io, path::Path, time::Duration};
 use driftline_core::sync::{KeyError, ObjectKey, SyncStop, ValueError};
 use driftline_db::DbError;
 
-use crate::ServerUrl;
-
 /// An error of a replica. No variant contains the token.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -214,7 +212,7 @@ impl ReplicaError {
     }
 
     /// The error of a synchronization with the server at an address that was stopped.
-    pub(crate) fn stopped(url: &ServerUrl, stop: SyncStop) -> Self {
+    pub(crate) fn stopped(url: &impl Display, stop: SyncStop) -> Self {
         let url = url.to_string();
         match stop {
             SyncStop::OtherServer { .. } => Self::OtherServer { url },
