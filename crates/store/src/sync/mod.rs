@@ -9,6 +9,7 @@ mod chunk;
 mod current_objects;
 mod cursor;
 pub mod device;
+mod entry_row;
 mod filter_change;
 mod library_digest;
 mod push;

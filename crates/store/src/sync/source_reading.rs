@@ -9,9 +9,10 @@ use driftline_core::{
     },
     post::Visibility,
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, Tx};
 
 use super::{
+    entry_row::EntryRow,
     source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView},
     source_count::ShownEntries,
 };
@@ -542,46 +543,6 @@ impl<'f> SourceReading<'f> {
             }
         };
         Ok(posts.iter().map(|post| (post.id, key(post))).collect())
-    }
-}
-
-/// A row of `entry`, without its post.
-#[derive(Clone, Copy)]
-struct EntryRow {
-    id: i64,
-    post_id: i64,
-    first_usn: i64,
-    /// The USN of its last change that was not of counts alone; `None` if it has had none since it came.
-    change_usn: Option<i64>,
-    /// The USN at which the entry is in the stream that is read.
-    at_usn: i64,
-    visibility: i64,
-    gone: bool,
-    returns: i64,
-}
-
-impl EntryRow {
-    /// The columns that [`EntryRow::from_row`] reads. `usn` is the stream's column.
-    fn columns(usn: &str) -> String {
-        format!("id, post_id, first_usn, change_usn, {usn} as at_usn, visibility, gone, returns")
-    }
-
-    /// The USN since which only counts have changed.
-    fn content_usn(&self) -> i64 {
-        self.first_usn.max(self.change_usn.unwrap_or_default())
-    }
-
-    fn from_row(row: &Row<'_>) -> Result<EntryRow, DbError> {
-        Ok(EntryRow {
-            id: row.i64("id")?,
-            post_id: row.i64("post_id")?,
-            first_usn: row.i64("first_usn")?,
-            change_usn: row.opt_i64("change_usn")?,
-            at_usn: row.i64("at_usn")?,
-            visibility: row.i64("visibility")?,
-            gone: row.bool("gone")?,
-            returns: row.i64("returns")?,
-        })
     }
 }
 
