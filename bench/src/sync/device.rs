@@ -1,13 +1,14 @@
 //! Real replicas, with their databases on disk.
 
 use std::{
-    cell::Cell,
     collections::hash_map::RandomState,
     hash::{BuildHasher as _, Hasher as _},
     time::Instant,
 };
 
-use driftline_replica::{Client, Replica, Retries, ServerUrl, SyncContext, Token, Verified};
+use driftline_replica::{
+    Client, Direction, Replica, Retries, ServerUrl, SyncContext, SyncProgress, Token, Verified,
+};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
@@ -56,18 +57,24 @@ impl<'s> Device<'s> {
     /// Synchronizes, and returns the cost.
     pub(super) fn sync(&self) -> Result<Phase, Failure> {
         let begun = Instant::now();
-        let stored = Cell::new(begun);
+        let mut stored = begun;
         let phase = self.measure(|device, context| {
-            let mut note = |_: &_| stored.set(Instant::now());
+            let mut note = |of: &SyncProgress| {
+                if of.indexed == 0 {
+                    stored = Instant::now();
+                }
+            };
             let mut context = SyncContext {
                 random: &mut *context.random,
-                progress: &mut note,
+                progress: Some(&mut note),
                 ..*context
             };
-            let synced = device.replica.sync(&device.client, &mut context);
+            let synced = device
+                .replica
+                .sync(&device.client, &mut context, Direction::Both);
             Ok(device.runtime.block_on(synced)?.work.pulled)
         })?;
-        let index_seconds = phase.seconds - (stored.get() - begun).as_secs_f64();
+        let index_seconds = phase.seconds - (stored - begun).as_secs_f64();
         Ok(Phase {
             seconds: phase.seconds - index_seconds,
             index_seconds,
@@ -105,12 +112,7 @@ impl<'s> Device<'s> {
         work: impl FnOnce(&Self, &mut SyncContext<'_>) -> Result<usize, Failure>,
     ) -> Result<Phase, Failure> {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: driftline_runtime::now_ms(),
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
+        let mut context = SyncContext::new(driftline_runtime::now_ms(), &mut random);
         let before = self.server.counted();
         let begun = Instant::now();
         let read = work(self, &mut context)?;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use driftline_core::{
     names::acct::AcctKey,
     post::Counts,
-    predicate::{Attachment, Condition, Language, NeededFacts, PostTrait, Tag},
+    predicate::{Attachment, Condition, Language, Matcher, NeededFacts, PostFacts, PostTrait, Tag},
 };
 
 use crate::{raw_object::RawObject, searchable_text};
@@ -82,6 +82,23 @@ impl StatedFacts {
             };
         }
         facts
+    }
+
+    /// True if a matcher matches a post with these facts and `others`, of which those that a post states do not count.
+    pub fn is_match(&self, matcher: &Matcher, others: PostFacts<'_>) -> bool {
+        let [entries, tags, mentions] = [&self.entries, &self.tags, &self.mentions]
+            .map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
+        matcher.matches(&PostFacts {
+            author: &self.author,
+            entries: &entries,
+            attachments: &self.attachments,
+            traits: &self.traits,
+            language: self.language.as_deref(),
+            tags: &tags,
+            mentions: &mentions,
+            counts: self.counts,
+            ..others
+        })
     }
 }
 
@@ -166,7 +183,7 @@ fn present<T, const N: usize>(all: [(T, bool); N]) -> Vec<T> {
 
 #[cfg(test)]
 mod tests {
-    use driftline_core::predicate::{Acct, Matcher, NameContext, PostFacts, Predicate};
+    use driftline_core::predicate::{Acct, NameContext, Predicate};
 
     use super::*;
     use crate::text_of_json;
@@ -225,18 +242,7 @@ mod tests {
             let matcher = Matcher::new(&predicate);
             let matches = |json: &str, needed| {
                 let facts = StatedFacts::read_needed(json, "https://a.example", needed);
-                let texts = [&facts.entries, &facts.tags, &facts.mentions]
-                    .map(|all| all.iter().map(String::as_str).collect::<Vec<_>>());
-                matcher.matches(&PostFacts {
-                    entries: &texts[0],
-                    tags: &texts[1],
-                    mentions: &texts[2],
-                    attachments: &facts.attachments,
-                    traits: &facts.traits,
-                    language: facts.language.as_deref(),
-                    counts: facts.counts,
-                    ..PostFacts::bare(1, &facts.author)
-                })
+                facts.is_match(&matcher, PostFacts::bare(1, ""))
             };
             let needed = predicate.needed_facts();
             for json in [STATUS, &boost, "{}"] {

@@ -182,7 +182,7 @@ impl Client {
     /// Sends the body of a push.
     ///
     /// # Errors
-    /// The same as those of [`Client::pull`]; [`ReplicaError::Device`] if the server knows the device otherwise.
+    /// The same as those of [`Client::pull`]; [`ReplicaError::Device`] if the server has another record of the device.
     pub(crate) async fn push(
         &self,
         body: &str,

@@ -86,15 +86,13 @@ pub(crate) fn resolve(tx: &mut Tx<'_>, id: i64) -> Result<(), ReplicaError> {
 
 /// The number of all conflicts.
 pub(crate) fn count(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    count_by(tx, "select count(*) as number from conflict")
+    count_by(tx, "select count(*) as number from conflict", &[])
 }
 
 /// The number of open conflicts.
 pub(crate) fn count_open(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    count_by(
-        tx,
-        "select count(*) as number from conflict where not is_resolved",
-    )
+    let sql = "select count(*) as number from conflict where not is_resolved";
+    count_by(tx, sql, &[])
 }
 
 fn conflict_row(row: &Row<'_>) -> Result<ConflictRow, DbError> {

@@ -5,9 +5,12 @@ use driftline_core::sync::{
 };
 use driftline_db::{Column, DbError, Row, Tx};
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
-use crate::{ReplicaError, author_row, index_row, object_row::number};
+use crate::{
+    ReplicaError, author_row, index_row,
+    object_row::{count_by, number},
+};
 
 /// An entry of a subscription with a place.
 #[derive(Clone, Debug)]
@@ -23,6 +26,12 @@ impl EntryRow {
     /// True if entries of other libraries with this key may be other posts: it has the post's ID on the source's server.
     pub(crate) fn has_local_key(&self) -> bool {
         self.key.starts_with("post:upstream:")
+    }
+
+    /// The entity `Status` in the value; `None` if the object is of a later version and has none.
+    pub(crate) fn status(&self) -> Option<&RawValue> {
+        let value = serde_json::from_str::<Stated<'_>>(&self.value).ok()?;
+        Some(value.status)
     }
 }
 
@@ -136,6 +145,13 @@ struct Placed<'a> {
     place: Cow<'a, str>,
 }
 
+/// The part of an entry's value that has its post.
+#[derive(Deserialize)]
+struct Stated<'a> {
+    #[serde(borrow)]
+    status: &'a RawValue,
+}
+
 /// Removes an entry. Returns the number of entries that were removed: 0 or 1.
 pub(crate) fn remove(
     tx: &mut Tx<'_>,
@@ -167,12 +183,8 @@ pub(crate) fn remove_all(tx: &mut Tx<'_>, library: &str) -> Result<usize, Replic
 
 /// The number of entries of a library.
 pub(crate) fn count(tx: &mut Tx<'_>, library: &str) -> Result<usize, ReplicaError> {
-    let count = tx.query_one(
-        "select count(*) as entries from entry where library = $1",
-        &[&library],
-        |row| row.i64("entries"),
-    )?;
-    Ok(usize::try_from(count).unwrap_or_default())
+    let sql = "select count(*) as number from entry where library = $1";
+    count_by(tx, sql, &[&library])
 }
 
 /// Entries of all libraries below a place, and at the place below a library's name, by descending places.
@@ -227,13 +239,9 @@ pub(crate) fn after_key(
 
 /// True if any library has an entry with this key at a place or above it.
 pub(crate) fn is_at_or_above(tx: &mut Tx<'_>, key: &str, place: i64) -> Result<bool, ReplicaError> {
-    let count = tx.query_one(
-        "select count(*) as entries from subscription s
-         join entry e on e.library = s.library and e.key = $1 where e.place >= $2",
-        &[&key, &place],
-        |row| row.i64("entries"),
-    )?;
-    Ok(count > 0)
+    let sql = "select count(*) as number from subscription s
+         join entry e on e.library = s.library and e.key = $1 where e.place >= $2";
+    Ok(count_by(tx, sql, &[&key, &place])? > 0)
 }
 
 fn entry(row: &Row<'_>) -> Result<EntryRow, DbError> {

@@ -1,6 +1,6 @@
 use std::{fmt::Display, io, path::Path, time::Duration};
 
-use driftline_core::sync::{KeyError, ObjectKey, ValueError};
+use driftline_core::sync::{KeyError, ObjectKey, SyncStop, ValueError};
 use driftline_db::DbError;
 
 use crate::push_job::TOO_LARGE;
@@ -225,6 +225,23 @@ impl ReplicaError {
     /// An error of a file, which cannot `be opened`, for example.
     pub(crate) fn file(what: &str, path: &Path, error: &io::Error) -> Self {
         Self::File(format!("{} cannot {what}: {error}", path.display()))
+    }
+
+    /// The error of a synchronization with the server at an address that was stopped.
+    pub(crate) fn stopped(url: &impl Display, stop: SyncStop) -> Self {
+        let url = url.to_string();
+        match stop {
+            SyncStop::OtherServer { .. } => Self::OtherServer { url },
+            SyncStop::OtherAccount { expected, found } => Self::OtherAccount {
+                url,
+                own: expected,
+                found,
+            },
+            other => Self::Malformed {
+                server: url,
+                cause: other.to_string(),
+            },
+        }
     }
 
     pub(crate) fn damaged(error: impl Display) -> Self {

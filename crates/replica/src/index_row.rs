@@ -9,10 +9,7 @@ use driftline_db::{Column, Tx};
 use driftline_index::{Document, Term, text_terms};
 use driftline_mastodon::{RawObject, text_of_json};
 
-use crate::{
-    ReplicaError, entry_row,
-    timeline::{EntryValue, visibility},
-};
+use crate::{ReplicaError, entry_row, object_row::count_by, timeline::visibility};
 
 /// Records that the index has still to read the entries at these places. Entries without a place have no document.
 pub(crate) fn add_unindexed(tx: &mut Tx<'_>, mut places: Vec<i64>) -> Result<(), ReplicaError> {
@@ -45,10 +42,8 @@ pub(crate) fn unindexed(tx: &mut Tx<'_>, up_to: i64, limit: u32) -> Result<Vec<i
 }
 
 /// The number of places that the index has still to read.
-pub(crate) fn count_unindexed(tx: &mut Tx<'_>) -> Result<u64, ReplicaError> {
-    let sql = "select count(*) as places from unindexed_place";
-    let count = tx.query_one(sql, &[], |row| row.i64("places"))?;
-    Ok(u64::try_from(count).unwrap_or_default())
+pub(crate) fn count_unindexed(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
+    count_by(tx, "select count(*) as number from unindexed_place", &[])
 }
 
 /// Writes the documents of the newest places that the index has still to read, at most `limit`, as the server at `origin` shows
@@ -64,7 +59,7 @@ pub(crate) fn index_newest(
     }
     let mut documents: BTreeMap<i64, Document> = BTreeMap::new();
     for row in entry_row::at(tx, &places)? {
-        let Ok(EntryValue { status }) = serde_json::from_str(&row.value) else {
+        let Some(status) = row.status() else {
             continue;
         };
         let (author, terms) = terms(status.get(), origin);

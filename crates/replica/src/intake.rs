@@ -28,15 +28,12 @@ pub(crate) struct IntakeCounts {
     pub(crate) pulled: usize,
     /// Objects that were removed here.
     pub(crate) removed: usize,
-    /// Conflicts that were added, also those that a rule has resolved.
-    pub(crate) conflicts: usize,
 }
 
 impl AddAssign for IntakeCounts {
     fn add_assign(&mut self, other: Self) {
         self.pulled += other.pulled;
         self.removed += other.removed;
-        self.conflicts += other.conflicts;
     }
 }
 
@@ -73,12 +70,14 @@ impl IntakeJob {
                 all: held,
             });
         }
-        replica_row::set_progress(tx, &self.intake.progress)?;
         let pull = match self.is_last {
             true => replica_row::PullCounts::default(),
             false => replica_row::PullCounts { held, removed },
         };
-        replica_row::set_pull(tx, pull)?;
+        replica_row::update(tx, |row| {
+            row.progress = self.intake.progress.clone();
+            row.pull = pull;
+        })?;
         Ok(counts)
     }
 
@@ -145,9 +144,8 @@ fn is_here(object: &LocalObject) -> bool {
 
 /// Counts an outcome. An object that is listed as a conflict does not count as removed, since it can be offered back.
 fn count(was_here: bool, outcome: &Outcome, counts: &mut IntakeCounts) {
-    if outcome.conflict.is_some() {
-        counts.conflicts += 1;
-    } else if was_here && !outcome.object.as_ref().is_some_and(is_here) {
+    let is_removed = was_here && !outcome.object.as_ref().is_some_and(is_here);
+    if is_removed && outcome.conflict.is_none() {
         counts.removed += 1;
     }
 }

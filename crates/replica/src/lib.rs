@@ -47,7 +47,7 @@ pub use object_row::{KindCount, PostCopy, ReplicaObject};
 pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
 pub use server_url::ServerUrl;
 pub use subscription_row::Subscription;
-pub use sync::{SyncContext, SyncProgress, SyncReport};
+pub use sync::{Direction, SyncContext, SyncProgress, SyncReport};
 pub use timeline::{ReplicaPost, TimelineQuery};
 pub use token::Token;
 pub use verify::{Verified, VerifiedLibrary};

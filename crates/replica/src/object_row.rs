@@ -149,20 +149,22 @@ pub struct KindCount {
 
 /// The number of objects that were not deleted here. Reads all of them.
 pub(crate) fn count(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    count_by(tx, "select count(value) as number from object")
+    count_by(tx, "select count(value) as number from object", &[])
 }
 
 /// The number of objects with changes that were not sent yet.
 pub(crate) fn count_dirty(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
-    count_by(
-        tx,
-        "select count(*) as number from object where generation <> 0",
-    )
+    let sql = "select count(*) as number from object where generation <> 0";
+    count_by(tx, sql, &[])
 }
 
 /// The `number` that a query selects.
-pub(crate) fn count_by(tx: &mut Tx<'_>, sql: &str) -> Result<usize, ReplicaError> {
-    let number = tx.query_one(sql, &[], |row| row.i64("number"))?;
+pub(crate) fn count_by(
+    tx: &mut Tx<'_>,
+    sql: &str,
+    parameters: &[&dyn ToValue],
+) -> Result<usize, ReplicaError> {
+    let number = tx.query_one(sql, parameters, |row| row.i64("number"))?;
     Ok(usize::try_from(number).unwrap_or_default())
 }
 

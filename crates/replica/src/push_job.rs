@@ -89,7 +89,7 @@ pub(crate) fn take_answer(
             done += 1;
         }
     }
-    replica_row::set_progress(tx, progress)?;
+    replica_row::update(tx, |row| row.progress = progress.clone())?;
     replica_row::end_push(tx, &DeviceIdentity::after(push))?;
     Ok(done)
 }

@@ -1,8 +1,8 @@
 use std::path::Path;
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, Binding, DeviceIdentity, LibraryRequest, LocalObject, ObjectKey, ObjectKind,
-    ObjectValue, SyncRequest, same_value,
+    Binding, DeviceIdentity, LibraryProgress, LocalObject, ObjectKey, ObjectKind, ObjectValue,
+    SyncRequest, same_value,
 };
 use driftline_db::{Db, Migration, Options, Root, Target, Tx};
 use serde::Serialize;
@@ -14,9 +14,11 @@ use crate::{
     client::{Client, Retries},
     conflict_row,
     folder::{Folder, FolderLock},
-    index_row, object_row, replica_row,
+    index_row, object_row,
+    replica_row::{self, PullCounts, ReplicaRow},
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
+    sync::own_request,
     token::Token,
 };
 
@@ -311,11 +313,7 @@ impl Replica {
 /// [`ReplicaError`] if the server gives no good answer.
 pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
     let request = SyncRequest {
-        libraries: vec![LibraryRequest {
-            library: ACCOUNT_LIBRARY.to_owned(),
-            cursor: None,
-            filter: None,
-        }],
+        libraries: vec![own_request(None)],
         max_entries: Some(1),
         max_bytes: Some(10_000),
     };
@@ -345,40 +343,30 @@ fn bind(
     bits: u128,
 ) -> Result<InitOutcome, ReplicaError> {
     let Some(row) = replica_row::get(tx)? else {
-        replica_row::add(tx, url.as_str(), found, &DeviceIdentity::new(bits))?;
+        let row = ReplicaRow {
+            url: url.as_str().to_owned(),
+            binding: found.clone(),
+            progress: LibraryProgress::default(),
+            identity: DeviceIdentity::new(bits),
+            generation: 0,
+            synced_at_ms: None,
+            pull: PullCounts::default(),
+            chunk_bytes: None,
+        };
+        replica_row::put(tx, &row)?;
         return Ok(InitOutcome::Made);
     };
-    check_binding(url, &row.binding, found)?;
+    let checked = row.binding.check(&found.server, &found.account);
+    checked.map_err(|stop| ReplicaError::stopped(url, stop))?;
     if row.url != url.as_str() {
         // The documents of the server's own accounts have its host.
         index_row::add_all_unindexed(tx)?;
     }
-    replica_row::set_server(tx, url.as_str(), found)?;
+    replica_row::update(tx, |row| {
+        row.url = url.as_str().to_owned();
+        row.binding = found.clone();
+    })?;
     Ok(InitOutcome::TokenRenewed)
-}
-
-/// Checks that an answer is one to the replica's account on its server.
-///
-/// # Errors
-/// [`ReplicaError::OtherServer`] or [`ReplicaError::OtherAccount`] if it is not.
-pub(crate) fn check_binding(
-    url: &ServerUrl,
-    own: &Binding,
-    found: &Binding,
-) -> Result<(), ReplicaError> {
-    if own.server != found.server {
-        return Err(ReplicaError::OtherServer {
-            url: url.to_string(),
-        });
-    }
-    if own.account != found.account {
-        return Err(ReplicaError::OtherAccount {
-            url: url.to_string(),
-            own: own.account.clone(),
-            found: found.account.clone(),
-        });
-    }
-    Ok(())
 }
 
 fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
@@ -397,7 +385,7 @@ fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
         cursor: row.progress.cursor,
         synced_at_ms: row.synced_at_ms,
         subscriptions: subscription_row::counted(tx)?,
-        unindexed: index_row::count_unindexed(tx)?,
+        unindexed: number(index_row::count_unindexed(tx)?),
     })
 }
 

@@ -1,21 +1,8 @@
 -- The replica itself: whose it is, and how far it is.
 create table replica (
     one {i64} primary key not null check (one = 1),
-    -- The server's address.
-    url text not null,
-    -- The server and account, the progress of the library, and the identity of this device, as JSON.
-    binding text not null,
-    progress text not null,
-    identity text not null,
-    -- The number of the device's last edit.
-    generation {i64} not null,
-    -- While a pull is not complete: the number of objects at its start, and of those that it has removed.
-    pull_held {i64},
-    pull_removed {i64} not null,
-    -- The size of the next chunk if the last sync lost an answer and failed.
-    chunk_bytes {i64},
-    -- Unix ms, by the device's clock.
-    synced_at_ms {i64}
+    -- The server and account, the progress of the library, the identity of this device, and others (`ReplicaRow`), as JSON.
+    state text not null
 ) {strict};
 
 create table object (
@@ -62,22 +49,8 @@ create table pending_push (
 -- The libraries of sources of which this is a replica, too.
 create table subscription (
     library text primary key not null {collate_c},
-    -- The source's name.
-    source text not null,
-    -- The predicate that selects its posts, as JSON; without one all are here.
-    filter text,
-    -- True from a change of the filter until the full sync after it is complete.
-    is_refiltered {bool} not null,
-    cursor text,
-    full_sync {i64} not null,
-    is_complete {bool} not null,
-    -- True if the account may not read the source any more.
-    is_gone {bool} not null,
-    -- As those of `replica`.
-    pull_held {i64},
-    pull_removed {i64} not null,
-    -- The number of objects that a full sync still brings, if the server has said it.
-    objects_left {i64}
+    -- The source's name, the filter, the progress, and others (`SubscriptionRow`), as JSON.
+    state text not null
 ) {strict};
 
 -- The objects of the subscriptions.

@@ -32,7 +32,7 @@ impl SourceIntakeJob {
         let library = intake.progress.library.as_str();
         let mut counts = IntakeCounts::default();
         let row = subscription_row::get(tx, library)?;
-        let Some(row) = row.filter(|row| row.progress == intake.before) else {
+        let Some(mut row) = row.filter(|row| row.progress == intake.before) else {
             return Ok(None);
         };
         let held = match row.pull.held {
@@ -80,7 +80,11 @@ impl SourceIntakeJob {
                 removed,
             },
         };
-        subscription_row::set_progress(tx, &intake.progress, intake.is_gone, pull)?;
+        row.progress = intake.progress.clone();
+        row.is_gone = intake.is_gone;
+        row.is_refiltered &= !intake.progress.is_complete;
+        row.pull = pull;
+        subscription_row::put(tx, &row)?;
         if is_damaged {
             subscription_row::begin_again(tx, library)?;
         }

@@ -1,8 +1,5 @@
 use crate::{
-    Replica, ReplicaError, Subscription,
-    backoff::Random,
-    client::Client,
-    replica::{ask, check_binding},
+    Replica, ReplicaError, Subscription, backoff::Random, client::Client, replica::ask,
     subscription_row, sync_predicate,
 };
 
@@ -27,7 +24,8 @@ impl Replica {
         let filter = filter.transpose()?;
         // The IDs of libraries are those of one server.
         let found = ask(client, random).await?;
-        check_binding(self.url(), self.binding(), &found)?;
+        let checked = self.binding().check(&found.server, &found.account);
+        checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
         let libraries = client.libraries(random).await?.into_iter();
         let sources: Vec<(String, String)> = libraries
             .filter_map(|name| Some((name.library, name.source?)))

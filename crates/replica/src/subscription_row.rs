@@ -1,8 +1,11 @@
 use driftline_core::{predicate::Predicate, sync::SourceProgress};
-use driftline_db::{DbError, Row, ToValue, Tx};
-use serde::Serialize;
+use driftline_db::Tx;
+use serde::{Deserialize, Serialize};
 
-use crate::{ReplicaError, entry_row, object_row::number, replica_row::PullCounts};
+use crate::{
+    ReplicaError, entry_row,
+    replica_row::{PullCounts, from_json, to_json},
+};
 
 /// A source to which a replica subscribes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -22,7 +25,7 @@ pub struct Subscription {
 }
 
 /// The row of a subscription.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct SubscriptionRow {
     pub(crate) source: String,
     pub(crate) progress: SourceProgress,
@@ -34,16 +37,30 @@ pub(crate) struct SubscriptionRow {
 
 /// Reads the subscriptions, by the sources' names.
 pub(crate) fn list(tx: &mut Tx<'_>) -> Result<Vec<SubscriptionRow>, ReplicaError> {
-    let sql = format!("select {COLUMNS} from subscription order by source, library");
-    let rows = tx.query(&sql, &[], subscription)?.into_iter();
-    rows.map(with_filter).collect()
+    let sql = "select state from subscription order by library";
+    let states = tx.query(sql, &[], |row| row.text("state"))?;
+    let rows = states.iter().map(|state| from_json(state));
+    let mut rows = rows.collect::<Result<Vec<SubscriptionRow>, _>>()?;
+    rows.sort_by(|a, b| a.source.cmp(&b.source));
+    Ok(rows)
 }
 
 /// Reads a subscription.
 pub(crate) fn get(tx: &mut Tx<'_>, library: &str) -> Result<Option<SubscriptionRow>, ReplicaError> {
-    let sql = format!("select {COLUMNS} from subscription where library = $1");
-    let row = tx.query_opt(&sql, &[&library], subscription)?;
-    row.map(with_filter).transpose()
+    let sql = "select state from subscription where library = $1";
+    let state = tx.query_opt(sql, &[&library], |row| row.text("state"))?;
+    state.map(|state| from_json(&state)).transpose()
+}
+
+/// Stores a subscription.
+pub(crate) fn put(tx: &mut Tx<'_>, row: &SubscriptionRow) -> Result<(), ReplicaError> {
+    let state = to_json(row)?;
+    tx.execute(
+        "insert into subscription (library, state) values ($1, $2)
+         on conflict (library) do update set state = excluded.state",
+        &[&row.progress.library, &state],
+    )?;
+    Ok(())
 }
 
 /// The progress of the subscriptions, without those that are gone.
@@ -76,78 +93,39 @@ pub(crate) fn add(
     source: &str,
     filter: Option<&Predicate>,
 ) -> Result<(), ReplicaError> {
-    let json = filter.map(serde_json::to_string).transpose();
-    let json = json.map_err(ReplicaError::damaged)?;
     let old = get(tx, library)?;
-    tx.execute(
-        "insert into subscription
-             (library, source, is_refiltered, full_sync, is_complete, is_gone, pull_removed)
-         values ($1, $2, false, 0, false, false, 0)
-         on conflict (library) do update set source = excluded.source, is_gone = false",
-        &[&library, &source],
-    )?;
-    let is_refiltered = old.is_some_and(|old| old.progress.filter.as_ref() != filter);
+    let is_refiltered = |old: &SubscriptionRow| old.progress.filter.as_ref() != filter;
+    let is_refiltered = old.as_ref().is_some_and(is_refiltered);
+    let mut row = old.unwrap_or_default();
     if is_refiltered {
-        tx.execute(
-            "update subscription set is_refiltered = true, cursor = null, is_complete = false,
-                 pull_held = null, pull_removed = 0
-             where library = $1",
-            &[&library],
-        )?;
+        row.is_refiltered = true;
+        row.pull = PullCounts::default();
+        begin_full_sync(&mut row.progress);
     }
-    tx.execute(
-        "update subscription set filter = $2 where library = $1",
-        &[&library, &json],
-    )?;
-    Ok(())
+    row.source = source.to_owned();
+    row.is_gone = false;
+    row.progress.library = library.to_owned();
+    row.progress.filter = filter.cloned();
+    put(tx, &row)
 }
 
 /// Makes the next synchronization of a subscription a full one.
 pub(crate) fn begin_again(tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaError> {
-    tx.execute(
-        "update subscription set cursor = null, is_complete = false where library = $1",
-        &[&library],
-    )?;
-    Ok(())
-}
-
-/// Stores how far a subscription is.
-pub(crate) fn set_progress(
-    tx: &mut Tx<'_>,
-    progress: &SourceProgress,
-    is_gone: bool,
-    pull: PullCounts,
-) -> Result<(), ReplicaError> {
-    let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
-    let (held, removed) = (pull.held.map(count), count(pull.removed));
-    let full_sync = number(progress.full_sync)?;
-    let objects_left = progress.objects_left.map(number).transpose()?;
-    let parameters: [&dyn ToValue; 8] = [
-        &progress.library,
-        &progress.cursor,
-        &full_sync,
-        &progress.is_complete,
-        &is_gone,
-        &held,
-        &removed,
-        &objects_left,
-    ];
-    tx.execute(
-        "update subscription set cursor = $2, full_sync = $3, is_complete = $4, is_gone = $5,
-             pull_held = $6, pull_removed = $7, objects_left = $8,
-             is_refiltered = is_refiltered and not $4
-         where library = $1",
-        &parameters,
-    )?;
-    Ok(())
+    let Some(mut row) = get(tx, library)? else {
+        return Ok(());
+    };
+    begin_full_sync(&mut row.progress);
+    put(tx, &row)
 }
 
 /// Notes that a pull of all subscriptions is complete.
 pub(crate) fn end_pulls(tx: &mut Tx<'_>) -> Result<(), ReplicaError> {
-    tx.execute(
-        "update subscription set pull_held = null, pull_removed = 0 where pull_held is not null",
-        &[],
-    )?;
+    for mut row in list(tx)? {
+        if row.pull.held.is_some() {
+            row.pull = PullCounts::default();
+            put(tx, &row)?;
+        }
+    }
     Ok(())
 }
 
@@ -158,36 +136,7 @@ pub(crate) fn remove(tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaError>
     Ok(())
 }
 
-/// A subscription, whose filter is set later, and the filter as JSON.
-fn subscription(row: &Row<'_>) -> Result<(SubscriptionRow, Option<String>), DbError> {
-    let count = |number: i64| usize::try_from(number).unwrap_or_default();
-    let read = SubscriptionRow {
-        source: row.text("source")?,
-        progress: SourceProgress {
-            library: row.text("library")?,
-            filter: None,
-            cursor: row.opt_text("cursor")?,
-            full_sync: u64::try_from(row.i64("full_sync")?).unwrap_or_default(),
-            is_complete: row.bool("is_complete")?,
-            objects_left: row.opt_i64("objects_left")?.map(i64::unsigned_abs),
-        },
-        is_gone: row.bool("is_gone")?,
-        is_refiltered: row.bool("is_refiltered")?,
-        pull: PullCounts {
-            held: row.opt_i64("pull_held")?.map(count),
-            removed: count(row.i64("pull_removed")?),
-        },
-    };
-    Ok((read, row.opt_text("filter")?))
+fn begin_full_sync(progress: &mut SourceProgress) {
+    progress.cursor = None;
+    progress.is_complete = false;
 }
-
-fn with_filter(
-    (mut row, json): (SubscriptionRow, Option<String>),
-) -> Result<SubscriptionRow, ReplicaError> {
-    let filter = json.map(|json| Predicate::from_json(&json)).transpose();
-    row.progress.filter = filter.map_err(ReplicaError::damaged)?;
-    Ok(row)
-}
-
-const COLUMNS: &str = "library, source, filter, is_refiltered, cursor, full_sync, is_complete, \
-     is_gone, pull_held, pull_removed, objects_left";

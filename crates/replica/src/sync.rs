@@ -26,8 +26,20 @@ pub struct SyncContext<'a> {
     pub random: &'a mut Random<'a>,
     /// True if a person has agreed to a mass deletion.
     pub may_remove_many: bool,
-    /// Called after each answer that was stored.
-    pub progress: &'a mut (dyn FnMut(&SyncProgress) + Send + 'a),
+    /// Called after each answer that was stored, if it is there.
+    pub progress: Option<&'a mut (dyn FnMut(&SyncProgress) + Send + 'a)>,
+}
+
+impl<'a> SyncContext<'a> {
+    /// The arguments of a synchronization at a time in Unix ms that shows no progress, and refuses a mass deletion.
+    pub fn new(now_ms: i64, random: &'a mut Random<'a>) -> Self {
+        Self {
+            now_ms,
+            random,
+            may_remove_many: false,
+            progress: None,
+        }
+    }
 }
 
 /// The work of a synchronization so far.
@@ -72,9 +84,12 @@ impl SyncReport {
 
 /// The direction in which changes go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Direction {
+pub enum Direction {
+    /// From the server. Changes of this device stay here.
     Pull,
+    /// To the server, after a pull of the account's library. Changes that come between are fetched by the next pull.
     Push,
+    /// From the server, and to it.
     Both,
 }
 
@@ -96,47 +111,15 @@ struct Run<'a, 'c> {
 }
 
 impl Replica {
-    /// Fetches the changes of the account's library and of the subscriptions. Changes of this device stay here. Each
-    /// library's part of an answer is stored in one transaction with its cursor, so a pull that was dropped goes on there.
+    /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device, as the direction
+    /// says. Each library's part of an answer is stored in one transaction with its cursor, so a synchronization that was dropped
+    /// goes on there.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Locked`] if
     /// another process syncs the replica for more than 5 s; another [`ReplicaError`] if the server gives no good answer, is
     /// another one or answers for another account, or the database fails.
-    pub async fn pull(
-        &self,
-        client: &Client,
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport, ReplicaError> {
-        self.run(client, context, Direction::Pull).await
-    }
-
-    /// Sends the changes of this device, after a pull of the account's library. Changes that come between are fetched by the
-    /// next pull.
-    ///
-    /// # Errors
-    /// The same as those of [`Replica::pull`].
-    pub async fn push(
-        &self,
-        client: &Client,
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport, ReplicaError> {
-        self.run(client, context, Direction::Push).await
-    }
-
-    /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device.
-    ///
-    /// # Errors
-    /// The same as those of [`Replica::pull`].
     pub async fn sync(
-        &self,
-        client: &Client,
-        context: &mut SyncContext<'_>,
-    ) -> Result<SyncReport, ReplicaError> {
-        self.run(client, context, Direction::Both).await
-    }
-
-    async fn run(
         &self,
         client: &Client,
         context: &mut SyncContext<'_>,
@@ -182,14 +165,17 @@ impl Replica {
         if let Err(error) = run.steps().await {
             // A program that tries each request once would else ask for a chunk of the same size forever.
             if let Some(bytes) = run.chunk_size.left() {
-                self.write(move |tx| replica_row::set_chunk_bytes(tx, bytes))
+                self.write(move |tx| replica_row::update(tx, |row| row.chunk_bytes = Some(bytes)))
                     .await?;
             }
             return Err(error);
         }
         let work = run.work;
         let report = self.write(move |tx| {
-            replica_row::set_synced(tx, now_ms)?;
+            replica_row::update(tx, |row| {
+                row.synced_at_ms = Some(now_ms);
+                row.chunk_bytes = None;
+            })?;
             if direction != Direction::Push {
                 subscription_row::end_pulls(tx)?;
             }
@@ -206,22 +192,6 @@ impl Replica {
             report.indexed = self.index_entries().await?;
         }
         Ok(report)
-    }
-
-    fn stopped(&self, stop: SyncStop) -> ReplicaError {
-        let url = self.url().to_string();
-        match stop {
-            SyncStop::OtherServer { .. } => ReplicaError::OtherServer { url },
-            SyncStop::OtherAccount { expected, found } => ReplicaError::OtherAccount {
-                url,
-                own: expected,
-                found,
-            },
-            other => ReplicaError::Malformed {
-                server: url,
-                cause: other.to_string(),
-            },
-        }
     }
 }
 
@@ -243,7 +213,7 @@ impl Run<'_, '_> {
                 SyncStep::Push if direction == Direction::Pull => break,
                 SyncStep::Push => self.push().await?,
                 SyncStep::Done => break,
-                SyncStep::Stopped(stop) => return Err(self.replica.stopped(stop)),
+                SyncStep::Stopped(stop) => return Err(self.stopped(stop)),
             }
         }
         while !self.sources.next().is_empty() {
@@ -332,7 +302,7 @@ impl Run<'_, '_> {
     /// What is stored of the account's part of an answer; `None` if the stored push is sent again first.
     fn take_own(&mut self, answer: SyncAnswer) -> Result<Option<IntakeJob>, ReplicaError> {
         let intake = self.session.pulled(answer);
-        let intake = intake.map_err(|stop| self.replica.stopped(stop))?;
+        let intake = intake.map_err(|stop| self.stopped(stop))?;
         if self.session.is_resending() {
             return Ok(None);
         }
@@ -346,7 +316,7 @@ impl Run<'_, '_> {
 
     fn take_sources(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntakeJob>, ReplicaError> {
         let intakes = self.sources.pulled(answer);
-        let intakes = intakes.map_err(|stop| self.replica.stopped(stop))?;
+        let intakes = intakes.map_err(|stop| self.stopped(stop))?;
         let may_remove_many = self.context.may_remove_many;
         let job = |intake| SourceIntakeJob {
             intake,
@@ -374,7 +344,7 @@ impl Run<'_, '_> {
             }),
             Ok(answer) => {
                 let progress = self.session.pushed(&push, &answer);
-                let progress = progress.map_err(|stop| self.replica.stopped(stop))?;
+                let progress = progress.map_err(|stop| self.stopped(stop))?;
                 let stored = self
                     .replica
                     .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
@@ -385,7 +355,9 @@ impl Run<'_, '_> {
                 Ok(())
             }
             Err(ReplicaError::Device { .. }) => {
-                tracing::info!("the server knows this device otherwise: it takes a new identity");
+                tracing::info!(
+                    "the server has another record of this device: it takes a new identity"
+                );
                 let identity = DeviceIdentity::new((self.context.random)());
                 let ended = self
                     .replica
@@ -415,11 +387,17 @@ impl Run<'_, '_> {
         }
     }
 
+    fn stopped(&self, stop: SyncStop) -> ReplicaError {
+        ReplicaError::stopped(self.replica.url(), stop)
+    }
+
     fn show(&mut self) {
         let own = self.session.objects_left();
         let left = own.zip(self.sources.objects_left());
         self.work.objects_left = left.map(|(own, sources)| own.saturating_add(sources));
-        (self.context.progress)(&self.work);
+        if let Some(progress) = &mut self.context.progress {
+            progress(&self.work);
+        }
     }
 }
 
@@ -454,7 +432,8 @@ async fn store(
     Ok(stored)
 }
 
-fn own_request(cursor: Option<String>) -> LibraryRequest {
+/// The request for the account's own library.
+pub(crate) fn own_request(cursor: Option<String>) -> LibraryRequest {
     LibraryRequest {
         library: ACCOUNT_LIBRARY.to_owned(),
         cursor,

@@ -10,7 +10,7 @@ use driftline_core::{
 };
 use driftline_db::Tx;
 use driftline_mastodon::{RawObject, StatedFacts};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
@@ -116,25 +116,19 @@ impl Filter {
     }
 
     /// True if a post matches, as the server at `origin` showed it. A word may be in each of the author's nicknames.
-    fn matches(&self, status: &str, origin: &str, nicknames: &[String]) -> bool {
-        let stated = StatedFacts::read_needed(status, origin, self.needed);
+    fn matches(&self, status: &str, origin: &str, nicknames: Vec<String>) -> bool {
+        let mut stated = StatedFacts::read_needed(status, origin, self.needed);
+        stated.entries.extend(nicknames);
         let post = RawObject::parse(status).unwrap_or_default();
         let account = post.object("account");
-        let entries = stated.entries.iter().chain(nicknames);
-        let entries: Vec<&str> = entries.map(String::as_str).collect();
-        let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();
-        self.matcher.matches(&PostFacts {
+        let others = PostFacts {
             author_id: account.id("id").and_then(|id| id.parse().ok()),
-            entries: &entries,
-            attachments: &stated.attachments,
-            traits: &stated.traits,
-            language: stated.language.as_deref(),
-            tags: &tags,
             // Of a visibility that is not known, the narrowest is assumed.
             visibility: visibility(&post).unwrap_or(Visibility::Direct),
             created_at_ms: post.time_ms("created_at"),
-            ..PostFacts::bare(0, &stated.author)
-        })
+            ..PostFacts::bare(0, "")
+        };
+        stated.is_match(&self.matcher, others)
     }
 }
 
@@ -160,13 +154,6 @@ type Members = BTreeMap<String, Box<RawValue>>;
 struct EntryPage {
     rows: Vec<EntryRow>,
     end: (i64, String),
-}
-
-/// The part of an entry's value that is read.
-#[derive(Deserialize)]
-pub(crate) struct EntryValue<'a> {
-    #[serde(borrow)]
-    pub(crate) status: &'a RawValue,
 }
 
 impl Scan<'_> {
@@ -234,7 +221,7 @@ impl Scan<'_> {
             nicknames.extend_from_slice(self.nicknames.get(tx, &post)?);
             nicknames.extend(other);
         }
-        Ok(filter.matches(status, self.origin, &nicknames))
+        Ok(filter.matches(status, self.origin, nicknames))
     }
 
     /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs. They are in no
@@ -290,7 +277,7 @@ impl Scan<'_> {
         tx: &mut Tx<'_>,
         row: &EntryRow,
     ) -> Result<Option<ReplicaPost>, ReplicaError> {
-        let Ok(EntryValue { status }) = serde_json::from_str(&row.value) else {
+        let Some(status) = row.status() else {
             return Ok(None);
         };
         let json = status.get();

@@ -2,21 +2,20 @@ use std::time::Duration;
 
 use driftline_core::{
     post::Visibility,
-    sync::{ACCOUNT_LIBRARY, Binding, DigestRequest, LibraryDigest, LibraryProgress},
+    sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest},
 };
 use driftline_db::Tx;
 use driftline_mastodon::RawObject;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
 
 use crate::{
     Replica, ReplicaError,
     client::Client,
-    entry_row, object_row,
-    replica::check_binding,
-    replica_row,
+    entry_row, object_row, replica_row,
     subscription_row::{self, SubscriptionRow},
-    sync::SyncContext,
+    sync::{Direction, SyncContext},
+    timeline::visibility,
 };
 
 /// The outcome of a comparison of a replica with its server.
@@ -51,7 +50,7 @@ impl Replica {
     /// not read any more is left out.
     ///
     /// # Errors
-    /// The same as those of [`Replica::pull`].
+    /// The same as those of [`Replica::sync`].
     pub async fn verify(
         &self,
         client: &Client,
@@ -82,15 +81,12 @@ impl Replica {
             for library in &differ {
                 match library.as_str() {
                     ACCOUNT_LIBRARY => {
-                        let old = replica_row::require(tx)?.progress;
-                        let progress = LibraryProgress {
-                            cursor: None,
-                            paging: None,
+                        replica_row::update(tx, |row| {
+                            let progress = &mut row.progress;
+                            progress.cursor = None;
                             // Of a synchronization of another process, which was interrupted.
-                            sweep: old.paging.or(old.sweep),
-                            ..old
-                        };
-                        replica_row::set_progress(tx, &progress)?;
+                            progress.sweep = progress.paging.take().or(progress.sweep);
+                        })?;
                     }
                     source => subscription_row::begin_again(tx, source)?,
                 }
@@ -114,7 +110,7 @@ impl Replica {
         for attempt in 0..MAX_TRIES {
             // A replica that has everything needs one request.
             if attempt > 0 {
-                self.pull(client, context).await?;
+                self.sync(client, context, Direction::Pull).await?;
             }
             let there = client.digest(&request, context.random).await?;
             let (progress, here) = self
@@ -150,7 +146,7 @@ impl Replica {
         for _ in 0..MAX_TRIES {
             let there = match self.digest_there(client, context, row).await {
                 Err(error @ ReplicaError::NoSync { status: 404, .. }) => {
-                    self.pull(client, context).await?;
+                    self.sync(client, context, Direction::Pull).await?;
                     let library = library.to_owned();
                     let row = self.read(move |tx| subscription_row::get(tx, &library));
                     return match row.await?.is_some_and(|row| !row.is_gone) {
@@ -164,7 +160,7 @@ impl Replica {
             (verified.here, verified.there) = (here.count(), there.count());
             verified.is_equal = here == there;
             if !verified.is_equal {
-                self.pull(client, context).await?;
+                self.sync(client, context, Direction::Pull).await?;
                 let has_news = self.digest_here(library).await? != here;
                 if has_news || !has_differed {
                     has_differed = !has_news;
@@ -220,11 +216,8 @@ impl Replica {
             };
             let part = LibraryDigest::of_answer(&answer);
             sum.add_part(part.ok_or_else(|| malformed("a digest is not valid"))?);
-            let found = Binding {
-                server: answer.server,
-                account: answer.account,
-            };
-            check_binding(self.url(), self.binding(), &found)?;
+            let checked = self.binding().check(&answer.server, &answer.account);
+            checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
             if !answer.more {
                 return Ok(sum);
             }
@@ -248,13 +241,6 @@ impl VerifiedLibrary {
     }
 }
 
-/// The part of an entry's value that is read.
-#[derive(Deserialize)]
-struct EntryValue<'a> {
-    #[serde(borrow)]
-    status: &'a RawValue,
-}
-
 /// The digest of the copy of a source.
 fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaError> {
     let mut digest = LibraryDigest::default();
@@ -266,17 +252,14 @@ fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaE
         };
         last.clone_from(&end.key);
         for row in &rows {
-            let value: Result<EntryValue<'_>, _> = serde_json::from_str(&row.value);
-            let status = value.as_ref().map_or("{}", |value| value.status.get());
+            let status = row.status().map_or("{}", RawValue::get);
             let status = RawObject::parse(status).unwrap_or_default();
-            let visibility = status.text("visibility");
-            // Of a visibility that is not known, the narrowest is assumed.
-            let visibility = visibility.and_then(|name| name.parse().ok());
             digest.add_entry(
                 &row.key,
                 row.place.unsigned_abs(),
                 status.time_ms("edited_at"),
-                visibility.unwrap_or(Visibility::Direct),
+                // Of a visibility that is not known, the narrowest is assumed.
+                visibility(&status).unwrap_or(Visibility::Direct),
             );
         }
     }

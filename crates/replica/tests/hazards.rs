@@ -6,9 +6,12 @@ mod support;
 use std::fs;
 
 use driftline_core::sync::ObjectKey;
-use driftline_replica::{InitOutcome, Replica, ReplicaError, ReplicaStatus};
+use driftline_replica::{InitOutcome, Replica, ReplicaError};
 use serde_json::{Value, json};
-use support::{ACCOUNT, Answer, Device, ONCE, SERVER, Server};
+use support::{
+    ACCOUNT, Answer, Device, ONCE, SERVER, Server,
+    notes::{chunk, status, synced},
+};
 
 const NOTE: &str = "note:https://a.example/1";
 const LIST: &str = "list:0000000000000000000000000000000a";
@@ -20,13 +23,6 @@ fn object(key: &str, usn: u64, value: &Value) -> Value {
     json!({"key": key, "usn": usn.to_string(), "value": value})
 }
 
-fn news(state: &str, cursor: &str, more: bool, objects: &[Value], gone: &[Value]) -> Value {
-    json!([{
-        "library": "account", "state": state, "cursor": cursor, "more": more,
-        "objects": objects, "gone": gone,
-    }])
-}
-
 /// The answer to a push after the cursor `c9`.
 fn stored(changes: &[(&str, u64)], after: &str) -> Answer {
     let result =
@@ -36,23 +32,6 @@ fn stored(changes: &[(&str, u64)], after: &str) -> Answer {
         "server": SERVER, "account": ACCOUNT, "before": "c9", "after": after, "results": results,
     });
     Answer::Json(200, answer)
-}
-
-/// A device with these objects, whose cursor is `c9`.
-async fn synced(server: &Server, objects: &[Value]) -> Device {
-    let device = Device::made(server).await;
-    server.then_news(news("full", "c9", false, objects, &[]));
-    server.then_news(json!([]));
-    device.sync(server).await.unwrap();
-    server.requests();
-    device
-}
-
-async fn status(device: &Device) -> ReplicaStatus {
-    let replica = device.open().await;
-    let status = replica.status().await.unwrap();
-    replica.close().await;
-    status
 }
 
 fn list(title: &str) -> Value {
@@ -71,12 +50,12 @@ async fn a_chunk_and_its_cursor_are_stored_together_or_not_at_all() {
     let key = |number: u64| format!("note:https://a.example/{number}");
     let text = json!({"text": "a"});
     let objects: Vec<Value> = (1..=50).map(|n| object(&key(n), n, &text)).collect();
-    let device = synced(&server, &objects).await;
+    let device = synced(&server, json!(objects)).await;
     let before = (status(&device).await, device.objects().await);
     let added = [object(&key(60), 81, &text)];
     let gone = (1..=30).map(|n| json!({"key": key(n), "usn": (50 + n).to_string()}));
     let gone: Vec<Value> = gone.collect();
-    let chunk = news("changes", "c81", false, &added, &gone);
+    let chunk = chunk("changes", "c81", false, json!(added), json!(gone));
     // The brake ends the transaction after the objects were written.
     server.then_news(chunk.clone());
     let error = device.sync(&server).await.unwrap_err();
@@ -96,7 +75,7 @@ async fn a_member_that_comes_before_its_list_is_stored() {
     let server = Server::start();
     let device = Device::made(&server).await;
     let member = [object(MEMBER, 2, &json!({"account": "7"}))];
-    server.then_news(news("full", "c5", true, &member, &[]));
+    server.then_news(chunk("full", "c5", true, json!(member), json!([])));
     server.then(Answer::Lost);
     let error = device.sync(&server).await.unwrap_err();
     assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
@@ -108,7 +87,7 @@ async fn a_member_that_comes_before_its_list_is_stored() {
     assert_eq!(keys(device.objects().await), [MEMBER]);
 
     let its_list = [object(LIST, 1, &list("cats"))];
-    server.then_news(news("full", "c9", false, &its_list, &[]));
+    server.then_news(chunk("full", "c9", false, json!(its_list), json!([])));
     server.then_news(json!([]));
     device.sync(&server).await.unwrap();
     assert_eq!(keys(device.objects().await), [MEMBER, LIST]);
@@ -117,7 +96,7 @@ async fn a_member_that_comes_before_its_list_is_stored() {
 #[tokio::test]
 async fn a_marker_that_moves_often_is_sent_once() {
     let server = Server::start();
-    let device = synced(&server, &[object(MARKER, 9, &marker(5))]).await;
+    let device = synced(&server, json!([object(MARKER, 9, &marker(5))])).await;
     for place in [10, 20, 30] {
         assert!(device.edit(MARKER, Some(marker(place))).await);
     }
@@ -134,7 +113,7 @@ async fn a_marker_that_moves_often_is_sent_once() {
 #[tokio::test]
 async fn edits_without_a_network_are_sent_whole_after_a_restart() {
     let server = Server::start();
-    let device = synced(&server, &[object(LIST, 9, &list("cats"))]).await;
+    let device = synced(&server, json!([object(LIST, 9, &list("cats"))])).await;
     device
         .edit(NOTE, Some(json!({"text": "first\nsecond"})))
         .await;
@@ -157,7 +136,7 @@ async fn edits_without_a_network_are_sent_whole_after_a_restart() {
 #[tokio::test]
 async fn an_addition_that_is_removed_after_its_answer_was_lost_stays_removed() {
     let server = Server::start();
-    let device = synced(&server, &[]).await;
+    let device = synced(&server, json!([])).await;
     device.edit(FAVOURITE, Some(json!({}))).await;
     server.then_news(json!([]));
     server.then(Answer::Lost);
@@ -168,12 +147,12 @@ async fn an_addition_that_is_removed_after_its_answer_was_lost_stays_removed() {
     let own = object(FAVOURITE, 10, &json!({"post": "7"}));
     let other = object(NOTE, 11, &json!({"text": "a"}));
     let both = [own, other.clone()];
-    server.then_news(news("changes", "c11", false, &both, &[]));
+    server.then_news(chunk("changes", "c11", false, json!(both), json!([])));
     server.then(stored(&[(FAVOURITE, 10)], "c10"));
-    server.then_news(news("changes", "c11", false, &[other], &[]));
+    server.then_news(chunk("changes", "c11", false, json!([other]), json!([])));
     server.then(stored(&[(FAVOURITE, 12)], "c12"));
     let gone = [json!({"key": FAVOURITE, "usn": "12"})];
-    server.then_news(news("changes", "c12", false, &[], &gone));
+    server.then_news(chunk("changes", "c12", false, json!([]), json!(gone)));
     let report = device.sync(&server).await.unwrap();
     assert_eq!((report.new_conflicts, report.dirty), (0, 0));
     let [before, again, pull, push, _] = server.requests().try_into().unwrap();
@@ -191,7 +170,7 @@ async fn an_addition_that_is_removed_after_its_answer_was_lost_stays_removed() {
 #[tokio::test]
 async fn an_edit_is_clean_only_with_the_usn_that_the_server_returns() {
     let server = Server::start();
-    let device = synced(&server, &[]).await;
+    let device = synced(&server, json!([])).await;
     device.edit(NOTE, Some(json!({"text": "a"}))).await;
     device.edit(MARKER, Some(marker(5))).await;
     server.then_news(json!([]));
@@ -212,12 +191,12 @@ async fn an_edit_is_clean_only_with_the_usn_that_the_server_returns() {
     server.then_news(json!([]));
     server.then(stored(&[(NOTE, 19)], "c19"));
     // Other changes came before it, so a pull follows, and the cursor after the push is checked.
-    server.then_news(news(
+    server.then_news(chunk(
         "changes",
         "c19",
         false,
-        &[],
-        &[json!({"key": NOTE, "usn": "19"})],
+        json!([]),
+        json!([{"key": NOTE, "usn": "19"}]),
     ));
     device.sync(&server).await.unwrap();
     let push = server.requests().swap_remove(1).json();
@@ -234,7 +213,7 @@ async fn an_edit_of_the_present_value_keeps_what_other_devices_have_changed() {
             "in_reply_to": "https://a.example/1",
         })
     };
-    let device = synced(&server, &[object(key, 3, &draft("a"))]).await;
+    let device = synced(&server, json!([object(key, 3, &draft("a"))])).await;
     let replica = device.open().await;
     let edit = async |key: &str| {
         let key = ObjectKey::parse(key).unwrap();
@@ -256,7 +235,7 @@ async fn an_edit_of_the_present_value_keeps_what_other_devices_have_changed() {
 #[tokio::test]
 async fn a_device_that_lost_its_store_begins_again_as_another_one() {
     let server = Server::start();
-    let device = synced(&server, &[object(MARKER, 9, &marker(5))]).await;
+    let device = synced(&server, json!([object(MARKER, 9, &marker(5))])).await;
     device.edit(NOTE, Some(json!({"text": "a"}))).await;
     server.then_news(json!([]));
     server.then(stored(&[(NOTE, 10)], "c10"));
@@ -283,7 +262,7 @@ async fn a_device_that_lost_its_store_begins_again_as_another_one() {
         object(NOTE, 10, &json!({"text": "a"})),
         object(MARKER, 9, &marker(5)),
     ];
-    server.then_news(news("full", "c10", false, &there, &[]));
+    server.then_news(chunk("full", "c10", false, json!(there), json!([])));
     server.then_news(json!([]));
     let report = device.sync(&server).await.unwrap();
     assert_eq!((report.work.pulled, report.open_conflicts), (2, 0));

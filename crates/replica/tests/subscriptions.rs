@@ -6,48 +6,19 @@ mod support;
 use std::sync::Arc;
 
 use driftline_replica::{
-    ReplicaError, ReplicaPost, Subscription, SyncContext, SyncProgress, TimelineQuery,
+    Direction, ReplicaError, Subscription, SyncContext, SyncProgress, TimelineQuery,
 };
 use serde_json::{Value, json};
 use support::{
     Answer, Device, NOW_MS, ONCE, Request, Server, random,
     sources::{
-        HOME, NEWS, at, libraries, own, part, post, posts, subscribe, subscribe_with, synced,
-        then_libraries, uri,
+        HOME, NEWS, all, at, libraries, matching, names, own, part, post, posts, subscribe,
+        subscribe_with, synced, then_libraries, timeline, uri,
     },
 };
 
 fn gone(name: &str) -> Value {
     json!({"key": format!("post:{}", uri(name)), "usn": "0"})
-}
-
-async fn timeline(device: &Device, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
-    let replica = device.open().await;
-    let posts = replica.timeline(query).await;
-    replica.close().await;
-    posts
-}
-
-/// The names of the posts that a query finds.
-async fn names(device: &Device, query: TimelineQuery) -> Vec<String> {
-    let posts = timeline(device, query).await.unwrap().into_iter();
-    posts
-        .map(|post| post.uri.unwrap().replace(&uri(""), ""))
-        .collect()
-}
-
-fn all() -> TimelineQuery {
-    TimelineQuery {
-        limit: 1_000,
-        ..TimelineQuery::default()
-    }
-}
-
-fn matching(text: &str) -> TimelineQuery {
-    TimelineQuery {
-        matching: Some(text.to_owned()),
-        ..all()
-    }
 }
 
 async fn subscriptions(device: &Device) -> Vec<Subscription> {
@@ -423,13 +394,9 @@ async fn an_answer_that_was_requested_before_a_subscription_ended_is_dropped() {
     server.then_news(json!([part(HOME, "changes", "s11", false, &posts([3]))]));
     let replica = device.open().await;
     let mut random = random;
-    let mut context = SyncContext {
-        now_ms: NOW_MS,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |_| {},
-    };
-    let pulled = replica.pull(&device.client(&server), &mut context).await;
+    let mut context = SyncContext::new(NOW_MS, &mut random);
+    let client = device.client(&server);
+    let pulled = replica.sync(&client, &mut context, Direction::Pull).await;
     replica.close().await;
     let work = pulled.unwrap().work;
     assert_eq!((work.pulled, work.requests), (0, 2));
@@ -471,14 +438,14 @@ async fn the_number_of_objects_that_are_to_come_outlives_an_interruption() {
 async fn left_after_each_answer(device: &Device, server: &Server) -> Vec<Option<u64>> {
     let replica = device.open().await;
     let (mut random, mut left) = (random, Vec::new());
+    let mut progress = |work: &SyncProgress| left.push(work.objects_left);
     let mut context = SyncContext {
-        now_ms: NOW_MS,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |work: &SyncProgress| left.push(work.objects_left),
+        progress: Some(&mut progress),
+        ..SyncContext::new(NOW_MS, &mut random)
     };
+    let client = device.client(server);
     // The last answer may be lost.
-    let _ = replica.pull(&device.client(server), &mut context).await;
+    let _ = replica.sync(&client, &mut context, Direction::Pull).await;
     replica.close().await;
     left
 }

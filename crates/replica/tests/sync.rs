@@ -183,7 +183,7 @@ async fn a_push_whose_answer_was_lost_is_sent_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_device_that_the_server_knows_otherwise_takes_another_identity() {
+async fn a_device_of_which_the_server_has_another_record_takes_another_identity() {
     let server = Server::start();
     let device = synced(&server, json!([])).await;
     device.edit(POST, Some(note("a"))).await;

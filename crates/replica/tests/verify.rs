@@ -44,12 +44,7 @@ async fn verify(device: &Device, server: &Server) -> Result<Verified, ReplicaErr
     let replica = device.open().await;
     let client = device.client(server);
     let mut random = random;
-    let mut context = SyncContext {
-        now_ms: 0,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |_| {},
-    };
+    let mut context = SyncContext::new(0, &mut random);
     let verified = replica.verify(&client, &mut context).await;
     if let Ok(verified) = &verified {
         replica.begin_again(verified).await.unwrap();

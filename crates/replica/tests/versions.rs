@@ -71,12 +71,7 @@ async fn kinds_and_members_of_a_later_version_are_kept_as_they_came() {
     });
     server.then(Answer::Json(200, there));
     let mut random = random;
-    let mut context = SyncContext {
-        now_ms: 0,
-        random: &mut random,
-        may_remove_many: false,
-        progress: &mut |_| {},
-    };
+    let mut context = SyncContext::new(0, &mut random);
     let client = device.client(&server);
     let verified = replica.verify(&client, &mut context).await.unwrap();
     assert!(verified.is_equal, "{verified:?}");

@@ -93,37 +93,27 @@ impl Selection<'_> {
         };
         let is_match = |post: &TimelinePost| {
             let origin = self.origins.get(&post.instance).map_or("", String::as_str);
-            let stated = StatedFacts::read_needed(&post.raw, origin, self.search.needed);
-            let mut entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
+            let mut stated = StatedFacts::read_needed(&post.raw, origin, self.search.needed);
             let named = post.account.and_then(|author| nicknames.get(&author));
-            entries.extend(named.into_iter().flatten().map(String::as_str));
-            let mut traits = stated.traits.clone();
+            stated.entries.extend(named.into_iter().flatten().cloned());
             if post
                 .account
                 .is_some_and(|author| self.followed.contains(&author))
             {
-                traits.push(PostTrait::Followed);
+                stated.traits.push(PostTrait::Followed);
             }
-            let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();
-            let mentions: Vec<&str> = stated.mentions.iter().map(String::as_str).collect();
             let sources = sources.get(&post.id).map(Vec::as_slice).unwrap_or_default();
             let sources: Vec<&str> = sources.iter().map(String::as_str).collect();
             let via = origin.split_once("://").map_or(origin, |(_, host)| host);
-            self.search.matcher.matches(&PostFacts {
+            let others = PostFacts {
                 author_id: post.account.map(AccountId::raw),
-                entries: &entries,
                 via: &[via],
                 sources: &sources,
-                attachments: &stated.attachments,
-                traits: &traits,
-                language: stated.language.as_deref(),
-                tags: &tags,
-                mentions: &mentions,
                 visibility: post.visibility,
                 created_at_ms: post.created_at_ms,
-                counts: stated.counts,
-                ..PostFacts::bare(post.id.raw(), &stated.author)
-            })
+                ..PostFacts::bare(post.id.raw(), "")
+            };
+            stated.is_match(&self.search.matcher, others)
         };
         let is_selected = |post| !self.hidden.has(post) && is_match(post);
         Ok(posts.iter().map(is_selected).collect())

@@ -88,6 +88,22 @@ pub struct LibraryNews {
     pub gone: Vec<Tombstone>,
 }
 
+impl LibraryNews {
+    /// News without a cursor and objects.
+    pub fn empty(library: &str, state: LibraryState) -> Self {
+        Self {
+            library: library.to_owned(),
+            state,
+            cursor: None,
+            first: false,
+            more: false,
+            count: None,
+            objects: Vec::new(),
+            gone: Vec::new(),
+        }
+    }
+}
+
 /// An object of a library.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

@@ -357,7 +357,10 @@ impl SyncSession {
 
 impl Binding {
     /// Checks that an answer is of this server and account.
-    pub(super) fn check(&self, server: &str, account: &str) -> Result<(), SyncStop> {
+    ///
+    /// # Errors
+    /// [`SyncStop::OtherServer`] or [`SyncStop::OtherAccount`] if it is not.
+    pub fn check(&self, server: &str, account: &str) -> Result<(), SyncStop> {
         if self.server != server {
             return Err(SyncStop::OtherServer {
                 expected: self.server.clone(),

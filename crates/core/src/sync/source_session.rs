@@ -1,5 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 
+use serde::{Deserialize, Serialize};
+
 use super::{
     Binding, LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncStop, SyncedObject,
     Tombstone, progress::objects_left, session::MAX_CHUNKS,
@@ -20,7 +22,7 @@ pub struct SourceSession {
 }
 
 /// The progress of a replica of a source's library. It is stored in one transaction with the objects that came.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SourceProgress {
     /// The library: `source:ID`.
     pub library: String,
@@ -229,14 +231,10 @@ mod tests {
     fn news(library: &str, state: LibraryState, cursor: &str, more: bool) -> LibraryNews {
         let object = json!({"key": format!("post:of {cursor}"), "usn": "0", "value": {}});
         LibraryNews {
-            library: library.to_owned(),
-            state,
             cursor: Some(cursor.to_owned()),
-            first: false,
             more,
-            count: None,
             objects: vec![serde_json::from_value(object).expect("an object")],
-            gone: Vec::new(),
+            ..LibraryNews::empty(library, state)
         }
     }
 

@@ -463,16 +463,7 @@ pub(crate) fn count_at_cursor(cursor: &str) -> u64 {
 }
 
 pub(crate) fn news(state: LibraryState) -> LibraryNews {
-    LibraryNews {
-        library: ACCOUNT_LIBRARY.to_owned(),
-        state,
-        cursor: None,
-        first: false,
-        more: false,
-        count: None,
-        objects: Vec::new(),
-        gone: Vec::new(),
-    }
+    LibraryNews::empty(ACCOUNT_LIBRARY, state)
 }
 
 fn add(news: &mut LibraryNews, usn: u64, key: &ObjectKey, value: Option<&Value>) {

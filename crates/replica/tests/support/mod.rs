@@ -21,7 +21,8 @@ use std::{
 use driftline_core::sync::ObjectKey;
 pub use driftline_replica::InitOutcome;
 use driftline_replica::{
-    Backoff, Client, Replica, ReplicaError, Retries, ServerUrl, SyncContext, SyncReport, Token,
+    Backoff, Client, Direction, Replica, ReplicaError, Retries, ServerUrl, SyncContext, SyncReport,
+    Token,
 };
 use serde_json::{Value, json};
 
@@ -253,12 +254,10 @@ impl Device {
         let replica = self.open().await;
         let mut random = random;
         let mut context = SyncContext {
-            now_ms: NOW_MS,
-            random: &mut random,
             may_remove_many,
-            progress: &mut |_| {},
+            ..SyncContext::new(NOW_MS, &mut random)
         };
-        let outcome = replica.sync(&client, &mut context).await;
+        let outcome = replica.sync(&client, &mut context, Direction::Both).await;
         replica.close().await;
         outcome
     }

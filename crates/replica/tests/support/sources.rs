@@ -1,6 +1,6 @@
 //! Libraries of sources: their entries, answers and subscriptions.
 
-use driftline_replica::{ReplicaError, Subscription};
+use driftline_replica::{ReplicaError, ReplicaPost, Subscription, TimelineQuery};
 use serde_json::{Value, json};
 
 use super::{Answer, Device, Request, Server, random};
@@ -107,4 +107,36 @@ pub fn libraries(request: &Request) -> Vec<(String, Value)> {
 
 pub fn at(library: &str, cursor: &str) -> (String, Value) {
     (library.to_owned(), json!(cursor))
+}
+
+pub(crate) async fn timeline(
+    device: &Device,
+    query: TimelineQuery,
+) -> Result<Vec<ReplicaPost>, ReplicaError> {
+    let replica = device.open().await;
+    let posts = replica.timeline(query).await;
+    replica.close().await;
+    posts
+}
+
+/// The names of the posts that a query finds.
+pub async fn names(device: &Device, query: TimelineQuery) -> Vec<String> {
+    let posts = timeline(device, query).await.unwrap().into_iter();
+    posts
+        .map(|post| post.uri.unwrap().replace(&uri(""), ""))
+        .collect()
+}
+
+pub fn all() -> TimelineQuery {
+    TimelineQuery {
+        limit: 1_000,
+        ..TimelineQuery::default()
+    }
+}
+
+pub fn matching(text: &str) -> TimelineQuery {
+    TimelineQuery {
+        matching: Some(text.to_owned()),
+        ..all()
+    }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use driftline_core::{names::audience::Audience, post::Post};
 use driftline_replica::{
-    Client, Replica, Retries, ServerUrl, SyncContext, SyncReport, TimelineQuery, Token,
+    Client, Direction, Replica, Retries, ServerUrl, SyncContext, SyncReport, TimelineQuery, Token,
 };
 use rand::{SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
@@ -185,13 +185,11 @@ impl Device {
 
     async fn sync(&self) -> SyncReport {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: START_MS,
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
-        self.replica.sync(&self.client, &mut context).await.unwrap()
+        let mut context = SyncContext::new(START_MS, &mut random);
+        let synced = self
+            .replica
+            .sync(&self.client, &mut context, Direction::Both);
+        synced.await.unwrap()
     }
 
     /// The URIs of the posts that a query finds.

@@ -1,4 +1,4 @@
-use driftline_core::sync::{LibraryState, ObjectKey, ObjectValue, Tombstone, Usn};
+use driftline_core::sync::{LibraryState, RawJson, SyncedObject, Tombstone};
 use driftline_db::Tx;
 
 use super::{
@@ -26,20 +26,9 @@ pub struct Chunk {
     /// True if more follows after the cursor.
     pub more: bool,
     /// The objects: by ascending USN, or in a full sync by descending USN.
-    pub objects: Vec<StoredObject>,
+    pub objects: Vec<SyncedObject>,
     /// The objects that were deleted, by ascending USN.
     pub gone: Vec<Tombstone>,
-}
-
-/// An object as it is now.
-#[derive(Clone, Debug, PartialEq)]
-pub struct StoredObject {
-    /// The key.
-    pub key: ObjectKey,
-    /// The USN of the last change.
-    pub usn: Usn,
-    /// The value.
-    pub value: ObjectValue,
 }
 
 /// The next part of what a replica with this cursor lacks; `None` if it lacks nothing. It has at most `max_entries` objects and
@@ -171,7 +160,7 @@ fn full(
 /// The first of some objects that fit into a chunk.
 #[derive(Default)]
 struct Page {
-    objects: Vec<StoredObject>,
+    objects: Vec<SyncedObject>,
     gone: Vec<Tombstone>,
     /// The USN of the last object or tombstone.
     last_usn: Option<i64>,
@@ -192,9 +181,9 @@ impl Page {
             let mut values = values::load(tx, account, batch, Posts::Shown(limits.shown))?;
             for object in batch {
                 let value = values.remove(&object.key);
-                let json = value.as_ref().map(|value| value.json().to_string());
-                bytes +=
-                    ENTRY_BYTES + object.key.as_str().len() + json.map_or(0, |json| json.len());
+                let value = value.map(|value| RawJson::from(&value.json()));
+                let value_bytes = value.as_ref().map_or(0, |value| value.get().len());
+                bytes += ENTRY_BYTES + object.key.as_str().len() + value_bytes;
                 if entries == limits.entries || (entries > 0 && bytes > limits.bytes) {
                     page.has_more = true;
                     return Ok(page);
@@ -203,7 +192,7 @@ impl Page {
                 page.last_usn = Some(object.usn);
                 let (key, usn) = (object.key.clone(), object.usn());
                 match value {
-                    Some(value) => page.objects.push(StoredObject { key, usn, value }),
+                    Some(value) => page.objects.push(SyncedObject { key, usn, value }),
                     None if object.is_removed => page.gone.push(Tombstone { key, usn }),
                     // It has no value, so no replica gets it.
                     None => {}

@@ -1,10 +1,7 @@
-use driftline_core::sync::ObjectKey;
+use driftline_core::sync::{ObjectKey, RawJson, SyncedObject};
 use driftline_db::{Column, Tx};
 
-use super::{
-    chunk::StoredObject,
-    values::{self, Posts, ShownPosts},
-};
+use super::values::{self, Posts, ShownPosts};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
@@ -21,7 +18,7 @@ pub fn current_objects(
     account: LocalAccountId,
     keys: &[ObjectKey],
     shown: ShownPosts<'_>,
-) -> Result<Vec<StoredObject>, StoreError> {
+) -> Result<Vec<SyncedObject>, StoreError> {
     let objects = tx.query(
         &format!(
             "select {OBJECT_COLUMNS} from library_object
@@ -35,8 +32,8 @@ pub fn current_objects(
     )?;
     let mut values = values::load(tx, account, &objects, Posts::Shown(shown))?;
     let objects = objects.into_iter().filter_map(|object| {
-        Some(StoredObject {
-            value: values.remove(&object.key)?,
+        Some(SyncedObject {
+            value: RawJson::from(&values.remove(&object.key)?.json()),
             usn: object.usn(),
             key: object.key,
         })

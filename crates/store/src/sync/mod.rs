@@ -9,6 +9,7 @@ mod chunk;
 mod current_objects;
 mod cursor;
 pub mod device;
+mod entry_row;
 mod filter_change;
 mod library_digest;
 mod push;
@@ -19,7 +20,7 @@ mod source_reading;
 mod start;
 mod values;
 
-pub use chunk::{Chunk, StoredObject, chunk_with_copies, count_objects};
+pub use chunk::{Chunk, chunk_with_copies, count_objects};
 pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, source_cursor};
 pub use filter_change::{MAX_NEW_FILTER_POSTS, count_filter_posts, filter_post_names};

@@ -31,11 +31,10 @@ pub(super) fn put(
     value: &ObjectValue,
     living: Option<&KnownObject>,
 ) -> Result<Applied, StoreError> {
-    let other = match target(tx, context, key, living)? {
-        Ok(other) => other,
+    let relation = match target(tx, context, key, living)? {
+        Ok(relation) => relation,
         Err(reason) => return Ok(Err(reason)),
     };
-    let relation = relation_context(context, other);
     Ok(match value {
         ObjectValue::Follow(value) => {
             let options = FollowOptions {
@@ -53,7 +52,7 @@ pub(super) fn put(
             applied(relation.mute(tx, value.notifications, value.expires_at)?)
         }
         ObjectValue::AccountNote(value) => {
-            let (account, other) = (context.account, other.canonical_id);
+            let (account, other) = (context.account, relation.other.canonical_id);
             applied(account_note::set(
                 tx,
                 account,
@@ -73,40 +72,33 @@ pub(super) fn delete(
     kind: ObjectKind,
     object: &KnownObject,
 ) -> Result<Applied, StoreError> {
-    let other = match target(tx, context, &object.key, Some(object))? {
-        Ok(other) => other,
+    let relation = match target(tx, context, &object.key, Some(object))? {
+        Ok(relation) => relation,
         Err(reason) => return Ok(Err(reason)),
     };
-    let relation = relation_context(context, other);
+    let (account, other) = (context.account, relation.other.canonical_id);
     Ok(match kind {
         ObjectKind::Follow => applied(relation.change(tx, RelationMove::Unfollow)?),
         ObjectKind::Block => applied(relation.change(tx, RelationMove::Unblock)?),
         ObjectKind::Mute => {
-            mute::remove(tx, context.account, other.canonical_id)?;
+            mute::remove(tx, account, other)?;
             Ok(())
         }
         _ => {
-            account_note::remove(tx, context.account, other.canonical_id)?;
+            account_note::remove(tx, account, other)?;
             Ok(())
         }
     })
 }
 
-fn relation_context(context: &ChangeContext<'_>, other: RelatedAccount) -> RelationContext {
-    RelationContext {
-        account: context.account,
-        other,
-        now_ms: context.now_ms,
-    }
-}
-
-/// The account of a stored object, or the one that the key names. The reason if the device may name no such account.
+/// The relation to the account of a stored object, or to the one that the key names. The reason if the device may name no such
+/// account.
 fn target(
     tx: &mut Tx<'_>,
     context: &ChangeContext<'_>,
     key: &ObjectKey,
     living: Option<&KnownObject>,
-) -> Result<Result<RelatedAccount, String>, StoreError> {
+) -> Result<Result<RelationContext, String>, StoreError> {
     let resolved = context.resolved;
     let (Some(kind), named) = (key.kind(), resolved.related.get(key).copied()) else {
         return Ok(Err(UNKNOWN.to_owned()));
@@ -137,7 +129,11 @@ fn target(
             return Ok(Err(reason.to_owned()));
         }
     }
-    Ok(Ok(other))
+    Ok(Ok(RelationContext {
+        account: context.account,
+        other,
+        now_ms: context.now_ms,
+    }))
 }
 
 /// True if the push has locked the account, if it is one of this server.

@@ -9,9 +9,10 @@ use driftline_core::{
     },
     post::Visibility,
 };
-use driftline_db::{Column, DbError, Row, Tx};
+use driftline_db::{Column, DbError, Tx};
 
 use super::{
+    entry_row::EntryRow,
     source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView},
     source_count::ShownEntries,
 };
@@ -162,14 +163,11 @@ impl<'f> SourceReading<'f> {
                 (true, _, _) if is_all => up_to,
                 (false, _, _) if is_all => above,
                 (_, _, Some(usn)) if rows_left == count => usn,
-                (true, _, Some(usn)) => {
-                    above = usn;
-                    rows_left -= count;
-                    at_once = at_once.saturating_mul(2).min(MAX_ROWS_AT_ONCE);
-                    continue;
-                }
-                (false, _, Some(usn)) => {
-                    up_to = usn - 1;
+                (is_upward, _, Some(usn)) => {
+                    match is_upward {
+                        true => above = usn,
+                        false => up_to = usn - 1,
+                    }
                     rows_left -= count;
                     at_once = at_once.saturating_mul(2).min(MAX_ROWS_AT_ONCE);
                     continue;
@@ -450,7 +448,8 @@ impl<'f> SourceReading<'f> {
         let is_published = self.source.is_published();
         names.retain(|post| !(is_published && post.claimed));
         let keys = self.keys(tx, &names)?;
-        let shown = self.shown_of_posts(tx, &ids)?;
+        let places = self.rows_of_posts(tx, &ids)?;
+        let shown = self.shown(tx, &places)?;
         let still_shown: HashSet<i64> = shown.iter().map(|(row, _)| row.id).collect();
         // In the order of their USNs, so that the last of each post stays.
         let others = shown
@@ -501,16 +500,6 @@ impl<'f> SourceReading<'f> {
         )
     }
 
-    /// The entries of posts that the viewer is shown, by ascending USN.
-    fn shown_of_posts(
-        &self,
-        tx: &mut Tx<'_>,
-        post_ids: &[i64],
-    ) -> Result<Vec<(EntryRow, TimelinePost)>, StoreError> {
-        let rows = self.rows_of_posts(tx, post_ids)?;
-        self.shown(tx, &rows)
-    }
-
     /// The entries of posts by ascending USN, also those that have ended.
     fn rows_of_posts(&self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Vec<EntryRow>, DbError> {
         let key = self.view.key;
@@ -554,46 +543,6 @@ impl<'f> SourceReading<'f> {
             }
         };
         Ok(posts.iter().map(|post| (post.id, key(post))).collect())
-    }
-}
-
-/// A row of `entry`, without its post.
-#[derive(Clone, Copy)]
-struct EntryRow {
-    id: i64,
-    post_id: i64,
-    first_usn: i64,
-    /// The USN of its last change that was not of counts alone; `None` if it has had none since it came.
-    change_usn: Option<i64>,
-    /// The USN at which the entry is in the stream that is read.
-    at_usn: i64,
-    visibility: i64,
-    gone: bool,
-    returns: i64,
-}
-
-impl EntryRow {
-    /// The columns that [`EntryRow::from_row`] reads. `usn` is the stream's column.
-    fn columns(usn: &str) -> String {
-        format!("id, post_id, first_usn, change_usn, {usn} as at_usn, visibility, gone, returns")
-    }
-
-    /// The USN since which only counts have changed.
-    fn content_usn(&self) -> i64 {
-        self.first_usn.max(self.change_usn.unwrap_or_default())
-    }
-
-    fn from_row(row: &Row<'_>) -> Result<EntryRow, DbError> {
-        Ok(EntryRow {
-            id: row.i64("id")?,
-            post_id: row.i64("post_id")?,
-            first_usn: row.i64("first_usn")?,
-            change_usn: row.opt_i64("change_usn")?,
-            at_usn: row.i64("at_usn")?,
-            visibility: row.i64("visibility")?,
-            gone: row.bool("gone")?,
-            returns: row.i64("returns")?,
-        })
     }
 }
 

@@ -52,7 +52,7 @@ impl Replica {
             if is_full {
                 self.came.insert(key.clone());
             }
-            let object = (object.usn.get(), object.value.json());
+            let object = (object.usn.get(), object.value.read().expect("JSON"));
             self.objects.insert(key, object);
         }
         for gone in &chunk.gone {

@@ -65,8 +65,9 @@ pub(super) fn add(
             continue;
         };
         let mut objects = objects.iter();
-        if let Some(object) = objects.find(|object| object.key == *key && object.usn == *usn) {
-            *value = Some(object.value.json());
+        let object = objects.find(|object| object.key == *key && object.usn == *usn);
+        if let Some(Ok(json)) = object.map(|object| object.value.read()) {
+            *value = Some(json);
         }
     }
     Ok(())

@@ -87,10 +87,7 @@ async fn of_source(
         let (server, name) = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
         let sources = change_feed::sources(tx)?;
-        let source = sources.iter().find(|source| {
-            source_library::name(source) == library && source.shows(view.viewer).is_some()
-        });
-        let Some(source) = source else {
+        let Some(source) = source_library::find(&sources, &library, view.viewer) else {
             return Ok(None);
         };
         let readable = LazyReadableSources::new(view.viewer);

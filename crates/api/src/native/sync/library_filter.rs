@@ -49,19 +49,13 @@ impl LibraryFilter {
     /// True if a post of the source of the server at `origin` matches. Nicknames are not searched.
     pub(super) fn matches(&self, post: &TimelinePost, origin: &str) -> bool {
         let stated = StatedFacts::read_needed(&post.raw, origin, self.needed);
-        let entries: Vec<&str> = stated.entries.iter().map(String::as_str).collect();
-        let tags: Vec<&str> = stated.tags.iter().map(String::as_str).collect();
-        self.matcher.matches(&PostFacts {
+        let others = PostFacts {
             author_id: post.account.map(AccountId::raw),
-            entries: &entries,
-            attachments: &stated.attachments,
-            traits: &stated.traits,
-            language: stated.language.as_deref(),
-            tags: &tags,
             visibility: post.visibility,
             created_at_ms: post.created_at_ms,
-            ..PostFacts::bare(post.id.raw(), &stated.author)
-        })
+            ..PostFacts::bare(post.id.raw(), "")
+        };
+        stated.is_match(&self.matcher, others)
     }
 }
 

@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, HashMap};
 use driftline_store::{
     LocalAccountId, SourceId, StoreError, Tx, Viewer,
     change_feed::{self, FeedSource},
-    sync::{SourceView, current_cursor, has_news},
+    sync::{current_cursor, has_news},
     viewer::LazyReadableSources,
 };
 
@@ -60,10 +60,7 @@ impl NotifiedUsns {
             let source = readable.get(name);
             is_news |= match (source, notified) {
                 (Some(source), Some(after)) if source.update_count > *after && !is_news => {
-                    let view = SourceView {
-                        key: source.key,
-                        reader: viewer.reader(source.owner),
-                    };
+                    let view = source_library::view(source, viewer);
                     has_news(tx, view, &viewer_sources, *after)?
                 }
                 (source, notified) => source.is_some() != notified.is_some(),

@@ -4,9 +4,7 @@ use std::{
 };
 
 use axum::{Json, extract::rejection::JsonRejection, http::StatusCode};
-use driftline_core::sync::{
-    LibraryNews, LibraryRequest, LibraryState, RawJson, SyncAnswer, SyncRequest, SyncedObject,
-};
+use driftline_core::sync::{LibraryNews, LibraryRequest, LibraryState, SyncAnswer, SyncRequest};
 use driftline_store::{
     LocalAccountId, StoreError, Tx,
     change_feed::{self, FeedSource},
@@ -215,10 +213,8 @@ impl Answer {
                 let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
                 // A cursor that this server never gave is of another history.
                 let Ok::<Option<Cursor>, CursorError>(cursor) = cursor else {
-                    found.push(Found::News(without_objects(
-                        library,
-                        LibraryState::Diverged,
-                    )));
+                    let news = LibraryNews::empty(library, LibraryState::Diverged);
+                    found.push(Found::News(news));
                     continue;
                 };
                 let write =
@@ -245,11 +241,9 @@ impl Answer {
                 Some(known) => known,
                 unknown => unknown.insert(change_feed::sources(tx)?),
             };
-            let source = sources.iter().find(|source| {
-                source_library::name(source) == *library && source.shows(view.viewer).is_some()
-            });
-            let Some(source) = source else {
-                found.push(Found::News(without_objects(library, LibraryState::Gone)));
+            let Some(source) = source_library::find(sources, library, view.viewer) else {
+                let news = LibraryNews::empty(library, LibraryState::Gone);
+                found.push(Found::News(news));
                 continue;
             };
             let reader = SourceReader {
@@ -285,33 +279,13 @@ fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
         LibraryState::Diverged | LibraryState::Gone => None,
         LibraryState::Changes | LibraryState::Full => Some(chunk.cursor.to_string()),
     };
-    let objects = chunk.objects.into_iter().map(|object| SyncedObject {
-        key: object.key,
-        usn: object.usn,
-        value: RawJson::from(&object.value.json()),
-    });
     LibraryNews {
-        library: library.to_owned(),
-        state: chunk.state,
         cursor,
         first: is_first,
         more: chunk.more,
-        count: None,
-        objects: objects.collect(),
+        objects: chunk.objects,
         gone: chunk.gone,
-    }
-}
-
-fn without_objects(library: &str, state: LibraryState) -> LibraryNews {
-    LibraryNews {
-        library: library.to_owned(),
-        state,
-        cursor: None,
-        first: false,
-        more: false,
-        count: None,
-        objects: Vec::new(),
-        gone: Vec::new(),
+        ..LibraryNews::empty(library, chunk.state)
     }
 }
 

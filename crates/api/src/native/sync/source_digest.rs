@@ -4,13 +4,12 @@ use driftline_core::sync::{LibraryDigest, ObjectKey};
 use driftline_store::{
     StoreError, Tx,
     change_feed::FeedSource,
-    sync::{Cursor, SourceLimits, SourceView, Start, source_newest, source_start},
-    timeline::TimelinePost,
+    sync::{Cursor, SourceFilter, SourceLimits, Start, source_newest, source_start},
 };
 
 use super::{
     library_filter::LibraryFilter,
-    source_library::{KIND, SourceReader, label, origin},
+    source_library::{KIND, SourceReader, label, post_filter, view},
 };
 
 /// The digest of a part of a source's library, with the cursor that is still to be sealed.
@@ -33,10 +32,7 @@ impl SourceReader<'_> {
         cursor: Option<&str>,
     ) -> Result<Option<SourceDigest>, StoreError> {
         let viewer = self.view.viewer;
-        let view = SourceView {
-            key: source.key,
-            reader: viewer.reader(source.owner),
-        };
+        let view = view(source, viewer);
         let sealed_for = format!("digest {}", label(source, viewer, filter));
         let known = cursor.map(|text| self.seal.open(text, &sealed_for));
         if known == Some(None) {
@@ -46,12 +42,8 @@ impl SourceReader<'_> {
         let Start::Full { cursor } = start else {
             return Ok(None);
         };
-        let origin = origin(tx, source, filter)?;
-        let is_match =
-            |post: &TimelinePost| filter.is_none_or(|filter| filter.matches(post, &origin));
-        let filter = filter
-            .is_some()
-            .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+        let is_match = post_filter(tx, source, filter)?;
+        let filter: SourceFilter<'_> = is_match.as_deref();
         let mut digest = LibraryDigest::default();
         let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
         let more = loop {

@@ -51,17 +51,10 @@ impl SourceReader<'_> {
         limits: Limits,
     ) -> Result<Option<SourceNews>, StoreError> {
         let viewer = self.view.viewer;
-        let view = SourceView {
-            key: source.key,
-            reader: viewer.reader(source.owner),
-        };
+        let view = view(source, viewer);
         let sealed_for = label(source, viewer, filter);
-        let origin = origin(tx, source, filter)?;
-        let is_match =
-            |post: &TimelinePost| filter.is_none_or(|filter| filter.matches(post, &origin));
-        let filter: SourceFilter<'_> = filter
-            .is_some()
-            .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+        let is_match = post_filter(tx, source, filter)?;
+        let filter: SourceFilter<'_> = is_match.as_deref();
         // A cursor of another view, or of the time before a restore, begins again.
         let mut known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
         let mut start = source_start(tx, source.key, known.as_ref())?;
@@ -148,14 +141,12 @@ impl SourceReader<'_> {
             _ => return Ok(None),
         };
         let news = LibraryNews {
-            library: name(source),
-            state,
-            cursor: None,
             first: is_first && state == LibraryState::Full,
             more: part.more,
             count: total,
             objects: part.objects,
             gone: part.gone,
+            ..LibraryNews::empty(&name(source), state)
         };
         Ok(Some(SourceNews {
             news,
@@ -273,6 +264,26 @@ pub(super) fn source_id(name: &str) -> Option<SourceId> {
     Some(SourceId::new(id))
 }
 
+/// The library of a source as a viewer sees it.
+pub(super) fn view(source: &FeedSource, viewer: Viewer) -> SourceView {
+    SourceView {
+        key: source.key,
+        reader: viewer.reader(source.owner),
+    }
+}
+
+/// The source that has a library of this name, if the viewer may read it.
+pub(super) fn find<'s>(
+    sources: &'s [FeedSource],
+    library: &str,
+    viewer: Viewer,
+) -> Option<&'s FeedSource> {
+    let mut readable = sources
+        .iter()
+        .filter(|source| source.shows(viewer).is_some());
+    readable.find(|source| name(source) == library)
+}
+
 /// The view that a cursor is sealed for: another audience or filter shows other entries, so the replica begins again.
 pub(super) fn label(source: &FeedSource, viewer: Viewer, filter: Option<&LibraryFilter>) -> String {
     let reader = viewer.reader(source.owner);
@@ -281,18 +292,24 @@ pub(super) fn label(source: &FeedSource, viewer: Viewer, filter: Option<&Library
     format!("{name} {audience} {reader:?} {filter}")
 }
 
-/// The origin of a source's server, if there is a filter, which compares posts by it.
-pub(super) fn origin(
+/// A filter of the posts of a source, as its server shows them.
+pub(super) fn post_filter<'f>(
     tx: &mut Tx<'_>,
     source: &FeedSource,
-    filter: Option<&LibraryFilter>,
-) -> Result<String, StoreError> {
-    if filter.is_none() {
-        return Ok(String::new());
-    }
+    filter: Option<&'f LibraryFilter>,
+) -> Result<Option<PostFilter<'f>>, StoreError> {
+    let Some(filter) = filter else {
+        return Ok(None);
+    };
     let instance = instance::by_id(tx, source.key.instance)?;
-    Ok(instance.map(|of| of.origin).unwrap_or_default())
+    let origin = instance.map(|of| of.origin).unwrap_or_default();
+    Ok(Some(Box::new(move |post: &TimelinePost| {
+        filter.matches(post, &origin)
+    })))
 }
+
+/// True for the posts that a filter selects.
+type PostFilter<'f> = Box<dyn Fn(&TimelinePost) -> bool + 'f>;
 
 /// The kind of the objects of sources. It is not one of an account's library.
 pub(super) const KIND: &str = "post";

@@ -3,7 +3,9 @@
 use std::path::Path;
 
 use driftline_core::sync::{ObjectKey, ObjectKind};
-use driftline_replica::{Client, Replica, ReplicaError, Retries, ServerUrl, SyncContext, Token};
+use driftline_replica::{
+    Client, Direction, Replica, ReplicaError, Retries, ServerUrl, SyncContext, Token,
+};
 use driftline_runtime::now_ms;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -182,25 +184,17 @@ impl Device {
 
     async fn sync(&self) -> Result<(), ReplicaError> {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: now_ms(),
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
-        self.replica.sync(&self.client, &mut context).await?;
+        let mut context = SyncContext::new(now_ms(), &mut random);
+        self.replica
+            .sync(&self.client, &mut context, Direction::Both)
+            .await?;
         Ok(())
     }
 
     /// True if the server has the same objects.
     async fn is_verified(&self) -> Result<bool, ReplicaError> {
         let mut random = random;
-        let mut context = SyncContext {
-            now_ms: now_ms(),
-            random: &mut random,
-            may_remove_many: false,
-            progress: &mut |_| {},
-        };
+        let mut context = SyncContext::new(now_ms(), &mut random);
         let verified = self.replica.verify(&self.client, &mut context).await?;
         Ok(verified.is_equal)
     }

@@ -9,14 +9,11 @@ mod list;
 mod listener;
 mod note;
 mod pace;
-mod pull;
-mod push;
 mod read;
 mod round;
 mod show;
 mod status;
 mod subscribe;
-mod sync;
 mod timeline;
 mod unsubscribe;
 mod verify;
@@ -25,6 +22,7 @@ mod watch;
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use driftline_replica::Direction;
 
 pub use self::round::random;
 use crate::error::CliError;
@@ -56,11 +54,16 @@ enum ReplicaCommand {
     /// Find posts of the subscribed sources and of bookmarks by a predicate.
     Find(find::Find),
     /// Fetch the changes of the account's library and of the subscribed sources.
-    Pull(pull::Pull),
+    Pull(round::Round),
     /// Send the changes of this device.
-    Push(push::Push),
+    ///
+    /// Those of the server are fetched before. Changes that come to the server meanwhile are left to the next pull.
+    Push(round::Round),
     /// Fetch changes, and send those of this device.
-    Sync(sync::Sync),
+    ///
+    /// It may be ended and started again at any moment: it goes on where it stopped. If it would remove most of the replica,
+    /// it asks before.
+    Sync(round::Round),
     /// Sync again and again, until it is ended.
     Watch(watch::Watch),
     /// Compare the replica with the server's libraries.
@@ -100,9 +103,9 @@ impl Replica {
             ReplicaCommand::Unsubscribe(unsubscribe) => unsubscribe.run(folder, json).await,
             ReplicaCommand::Timeline(timeline) => timeline.run(folder, json).await,
             ReplicaCommand::Find(find) => find.run(folder, json).await,
-            ReplicaCommand::Pull(pull) => pull.run(folder, json).await,
-            ReplicaCommand::Push(push) => push.run(folder, json).await,
-            ReplicaCommand::Sync(sync) => sync.run(folder, json).await,
+            ReplicaCommand::Pull(pull) => pull.run(folder, Direction::Pull, json).await,
+            ReplicaCommand::Push(push) => push.run(folder, Direction::Push, json).await,
+            ReplicaCommand::Sync(sync) => sync.run(folder, Direction::Both, json).await,
             ReplicaCommand::Watch(watch) => watch.run(folder, json).await,
             ReplicaCommand::Verify(verify) => verify.run(folder, json).await,
             ReplicaCommand::Status(status) => status.run(folder, json).await,

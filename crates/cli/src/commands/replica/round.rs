@@ -2,7 +2,10 @@
 
 use std::path::Path;
 
-use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, SyncProgress, SyncReport};
+use clap::Args;
+use driftline_replica::{
+    Direction, Replica, ReplicaError, Retries, SyncContext, SyncProgress, SyncReport,
+};
 use driftline_runtime::now_ms;
 
 use crate::{
@@ -13,30 +16,28 @@ use crate::{
     shown::count,
 };
 
-/// The direction in which changes go.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direction {
-    /// From the server.
-    Pull,
-    /// To the server.
-    Push,
-    /// From the server, then to it.
-    Both,
+/// The arguments of `pull`, `push` and `sync`, which sync once with a few tries of each request.
+#[derive(Debug, Args)]
+pub struct Round {
+    #[command(flatten)]
+    consent: Consent,
 }
 
-/// Runs a command that syncs once, with a few tries of each request.
-///
-/// # Errors
-/// [`CliError`] as the process ends.
-pub async fn command(
-    folder: &Path,
-    direction: Direction,
-    consent: Consent,
-    json: bool,
-) -> Result<(), CliError> {
-    let run =
-        async |may_remove_many| round(folder, direction, Retries::few(), may_remove_many).await;
-    output::reply(json, &with_consent(consent, run).await?, lines)
+impl Round {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(
+        self,
+        folder: &Path,
+        direction: Direction,
+        json: bool,
+    ) -> Result<(), CliError> {
+        let run =
+            async |may_remove_many| round(folder, direction, Retries::few(), may_remove_many).await;
+        output::reply(json, &with_consent(self.consent, run).await?, lines)
+    }
 }
 
 /// Runs what a mass deletion may stop. If it does, asks a person, and runs it again with the argument `true`.
@@ -86,17 +87,12 @@ pub async fn round(
     };
     let mut random = random;
     let mut context = SyncContext {
-        now_ms: now_ms(),
-        random: &mut random,
         may_remove_many,
-        progress: &mut progress,
+        progress: Some(&mut progress),
+        ..SyncContext::new(now_ms(), &mut random)
     };
     let outcome = match replica.client(retries) {
-        Ok(client) => match direction {
-            Direction::Pull => replica.pull(&client, &mut context).await,
-            Direction::Push => replica.push(&client, &mut context).await,
-            Direction::Both => replica.sync(&client, &mut context).await,
-        },
+        Ok(client) => replica.sync(&client, &mut context, direction).await,
         Err(error) => Err(error),
     };
     replica.close().await;

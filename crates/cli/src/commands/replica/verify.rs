@@ -63,10 +63,8 @@ impl Verify {
         let client = replica.client(Retries::few())?;
         let mut random = random;
         let mut context = SyncContext {
-            now_ms: now_ms(),
-            random: &mut random,
             may_remove_many,
-            progress: &mut |_| {},
+            ..SyncContext::new(now_ms(), &mut random)
         };
         let verified = replica.verify(&client, &mut context).await?;
         if verified.is_equal || !self.repair {

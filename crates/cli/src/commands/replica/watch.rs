@@ -3,13 +3,13 @@
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use driftline_replica::{Backoff, Retries};
+use driftline_replica::{Backoff, Direction, Retries};
 use tokio::time::{Instant, sleep};
 
 use super::{
     listener::Listener,
     pace::{MIN_PAUSE, Pace},
-    round::{self, Direction, random},
+    round::{self, random},
 };
 use crate::{
     duration::{duration, parse_ms},

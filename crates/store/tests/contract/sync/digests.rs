@@ -50,7 +50,8 @@ fn naive(store: &Store, account: LocalAccountId) -> LibraryDigest {
     let mut cursor = None;
     while let Some(chunk) = chunk(store, account, cursor, 1_000, 4_000_000) {
         for object in chunk.objects {
-            digest.add(object_digest(&object.key, object.usn, &object.value.json()));
+            let value = object.value.read().expect("JSON");
+            digest.add(object_digest(&object.key, object.usn, &value));
         }
         if !chunk.more {
             break;

@@ -9,10 +9,14 @@ use driftline_core::{
 use driftline_store::{
     AccountId, LocalAccountId, LocalId, Owner, Store, account_id,
     social::{list, list_member, local_account, marked_post, marker, note, relation},
-    timeline::{self, PostKey},
+    timeline::PostKey,
 };
 
-use super::{Replica, living, post_name, rows, set_note};
+use super::{
+    Replica,
+    copies::{bookmark, key},
+    living, post_name, rows, set_note,
+};
 use crate::{
     social::account,
     world::{EVERYTHING, START_MS, World, post, read, write},
@@ -26,20 +30,6 @@ on_both!(
     a_note_is_set_once_and_needs_no_post,
 );
 
-fn key(world: &World, id: u64) -> PostKey {
-    let (instance, name) = (world.source.instance, id.to_string());
-    read(&world.store, move |tx| {
-        let mut found = timeline::keys(tx, instance, &[&name])?;
-        Ok(found.remove(&name).expect("a stored post"))
-    })
-}
-
-fn mark(store: &Store, account: LocalAccountId, key: PostKey) {
-    write(store, local_account::root(account), move |tx| {
-        marked_post::set(tx, account, Mark::Bookmark, key, START_MS)
-    });
-}
-
 fn marks(store: &Store, account: LocalAccountId) -> Vec<marked_post::MarkedPost> {
     read(store, move |tx| {
         marked_post::page(tx, account, Mark::Bookmark, &EVERYTHING)
@@ -51,8 +41,8 @@ fn a_mark_has_its_posts_uri_and_comes_back_on_top(store: &Store) {
     let mut world = World::readable(store, "home");
     world.poll(vec![post(2, "two"), post(1, "one")]);
     let [one, two] = [1, 2].map(|id| key(&world, id));
-    mark(store, ann, one);
-    mark(store, ann, two);
+    bookmark(store, ann, one);
+    bookmark(store, ann, two);
     let first = marks(store, ann);
     let order = |marks: &[marked_post::MarkedPost]| -> Vec<PostKey> {
         marks.iter().map(|mark| mark.key).collect()
@@ -62,7 +52,7 @@ fn a_mark_has_its_posts_uri_and_comes_back_on_top(store: &Store) {
         marked_post::remove(tx, ann, Mark::Bookmark, one.post)
     });
     assert!(removed);
-    mark(store, ann, one);
+    bookmark(store, ann, one);
     let second = marks(store, ann);
     assert_eq!(order(&second), [one, two]);
     assert!(second[0].id > first[0].id);
@@ -94,9 +84,9 @@ fn copies_of_a_post_have_one_mark(store: &Store) {
         key(&world, 1)
     });
     assert_ne!(own, other);
-    mark(store, ann, own);
-    mark(store, ann, own);
-    mark(store, ann, other);
+    bookmark(store, ann, own);
+    bookmark(store, ann, own);
+    bookmark(store, ann, other);
     let marked = marks(store, ann);
     assert_eq!(marked.len(), 1);
     assert_eq!(marked[0].key, other);
@@ -116,7 +106,7 @@ fn a_post_without_a_usable_uri_has_the_id_of_this_server(store: &Store) {
     world.poll(vec![with_uri(2, Some(long)), with_uri(1, None)]);
     let shown = world.timeline();
     for (place, id) in [(1, 1), (0, 2)] {
-        mark(store, ann, key(&world, id));
+        bookmark(store, ann, key(&world, id));
         let key = format!("bookmark:id:{}", shown[place].id);
         assert!(living(store, ann).contains_key(&key), "{key}");
     }

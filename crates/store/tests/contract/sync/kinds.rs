@@ -131,7 +131,7 @@ fn keywords(filter: &Filter) -> Vec<(LocalId, &str)> {
 }
 
 /// The post 1, and what devices call it.
-fn resolved(store: &Store) -> (Resolved, PostKey) {
+pub(super) fn resolved(store: &Store) -> (Resolved, PostKey) {
     let mut world = World::readable(store, "home");
     world.poll(vec![post(1, "text")]);
     let key = world.timeline()[0].key();

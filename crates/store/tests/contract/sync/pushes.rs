@@ -13,12 +13,12 @@ use driftline_store::{
 use serde_json::{Value, json};
 
 use super::{
-    Replica, change, done, living, note_change, note_key, post_name, push, push_resolved, rows,
-    set_note, update_count,
+    Replica, change, done, kinds, living, note_change, note_key, post_name, push, push_resolved,
+    rows, set_note, update_count,
 };
 use crate::{
     social::account,
-    world::{World, post, read, write},
+    world::{read, write},
 };
 
 on_both!(
@@ -40,13 +40,10 @@ fn member(list: &str, acct: &str) -> String {
 
 /// The meaning of `ann@local` and of the post 1.
 fn resolved(store: &Store, ann: LocalAccountId) -> (Resolved, PostKey) {
-    let mut world = World::readable(store, "home");
-    world.poll(vec![post(1, "text")]);
-    let key = world.timeline()[0].key();
+    let (post, key) = kinds::resolved(store);
     let resolved = Resolved {
-        posts: [(post_name(1), key)].into(),
         accounts: [("ann@local".to_owned(), account_id(ann))].into(),
-        ..Resolved::default()
+        ..post
     };
     (resolved, key)
 }

@@ -267,7 +267,10 @@ impl Paging {
         };
         self.check_order(&chunk);
         let objects = chunk.objects.iter();
-        let objects = objects.map(|object| (&object.key, object.usn, Some(object.value.json())));
+        let objects = objects.map(|object| {
+            let value = object.value.read().expect("JSON");
+            (&object.key, object.usn, Some(value))
+        });
         let gone = chunk
             .gone
             .iter()
