@@ -65,9 +65,8 @@ impl<'s> Device<'s> {
                 }
             };
             let mut context = SyncContext {
-                random: &mut *context.random,
                 progress: Some(&mut note),
-                ..*context
+                ..SyncContext::new(context.now_ms, &mut *context.random)
             };
             let synced = device
                 .replica

@@ -40,7 +40,7 @@ async fn authors_are_shown_and_found_by_their_newest_profiles() {
     let changes = part(HOME, "changes", "s10", false, &[renamed, boost]);
     server.then_news(json!([changes]));
     let report = device.sync(&server).await.unwrap();
-    assert_eq!((report.work.pulled, report.indexed), (2, 2));
+    assert_eq!((report.work.pulled, report.work.indexed), (2, 2));
 
     // The other source has not shown the new name, so the author has two.
     for name in ["taro", "hanako"] {
@@ -92,7 +92,7 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     server.then_news(json!([oldest]));
     server.then_news(json!([]));
     let report = device.sync(&server).await.unwrap();
-    assert_eq!(report.indexed, 3);
+    assert_eq!(report.work.indexed, 3);
     assert_eq!(status(&device).await.unindexed, 0);
     assert_eq!(found(&device, "p8 OR p7").await, ["p8", "p7"]);
 
@@ -104,7 +104,7 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     changes["gone"] = json!([gone("p9")]);
     server.then_news(json!([changes]));
     let report = device.sync(&server).await.unwrap();
-    assert_eq!(report.indexed, 2);
+    assert_eq!(report.work.indexed, 2);
     assert_eq!(found(&device, "p7 OR p8 OR p9").await, ["p7"]);
     assert_eq!(found(&device, "cat").await, ["p8"]);
 
@@ -118,6 +118,6 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     assert_eq!(status(&device).await.unindexed, 2);
     moved.then_news(json!([]));
     let report = device.sync(&moved).await.unwrap();
-    assert_eq!(report.indexed, 2);
+    assert_eq!(report.work.indexed, 2);
     assert_eq!(found(&device, "from:ann@a.example").await, ["p7", "p8"]);
 }
