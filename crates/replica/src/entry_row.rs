@@ -40,7 +40,8 @@ impl EntryRow {
 }
 
 /// Stores objects of a source's library, which came in the full sync with this number or after it. Of several with one key the
-/// last one stays, and a partial one changes the one before it. Returns false if one has the counts alone of an entry that is not here.
+/// last one stays, and a partial one changes the one before it. Returns false if one has the counts alone of an entry that is
+/// not here.
 pub(crate) fn put_all(
     tx: &mut Tx<'_>,
     library: &str,

@@ -4,8 +4,8 @@ use crate::{
 };
 
 impl Replica {
-    /// Brings the search index up to date, the newest places first. Counts the places that it reads, and shows the progress. A call
-    /// that is dropped, or comes to the largest number of places, leaves the rest to the next one.
+    /// Brings the search index up to date, the newest places first. Counts the places that it reads, and shows the progress. A
+    /// call that is dropped, or comes to the largest number of places, leaves the rest to the next one.
     ///
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.

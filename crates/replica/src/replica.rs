@@ -379,8 +379,8 @@ fn bind(
     Ok(InitOutcome::TokenRenewed)
 }
 
-/// Records that the index has still to read all entries, by the terms of this version. Until then a search finds them all the same:
-/// places that wait are read one after the other.
+/// Records that the index has still to read all entries, by the terms of this version. Until then searches read them one after
+/// the other.
 fn index_again(tx: &mut Tx<'_>) -> Result<(), ReplicaError> {
     index_row::add_all_unindexed(tx)?;
     replica_row::update(tx, |row| row.text_extraction = TEXT_EXTRACTION)?;
