@@ -56,13 +56,12 @@ pub(crate) fn deciding(tx: &mut Tx<'_>) -> Result<Option<StoredPush>, ReplicaErr
     let Some(push) = replica_row::pending_push(tx)? else {
         return Ok(None);
     };
+    let mut decides = false;
     for key in push.added_members() {
         let object = object_row::get(tx, key)?;
-        if object.is_some_and(|object| object.is_dirty() && object.value.is_none()) {
-            return Ok(Some(push));
-        }
+        decides |= object.is_some_and(|object| object.is_dirty() && object.value.is_none());
     }
-    Ok(None)
+    Ok(decides.then_some(push))
 }
 
 /// Drops a push that the server has not stored, for this reason. A change that was alone in it is refused, unless the object
