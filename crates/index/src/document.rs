@@ -13,7 +13,7 @@ pub struct Document {
     pub post_id: i64,
     /// The instance of that post.
     pub instance_id: i64,
-    /// The row of the author of that post.
+    /// The row of the author of that post. Without one it may be each author that its terms name.
     pub author: Option<i64>,
     /// Its terms, each once.
     pub terms: Vec<Term>,

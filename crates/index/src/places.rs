@@ -309,7 +309,7 @@ fn walked_in_sqlite(
              where place_terms match $4 and rowid > $1 and rowid < $2 order by rowid {order} limit $3
          )
          select p.place, p.post_id, p.instance_id
-         from walked w cross join indexed_place p on p.place = w.place where p.author_row {{in_long $5}}
+         from walked w cross join indexed_place p on p.place = w.place where p.author_row is null or p.author_row {{in_long $5}}
          union all
          select {last}(place), 0, count(*) from walked"
     );

@@ -15,8 +15,7 @@ use crate::{
 
 /// The version of the extraction that makes a [`PostText`]. It must be raised with every change of
 /// its results, and of the terms that documents have: a server then makes stored texts and documents of
-/// other versions again, and replicas need a migration (`indexed_place` in their schema). New stores begin with it
-/// (`index_state` in the schema).
+/// other versions again, and so does a replica. New stores begin with it (`index_state` in the schema).
 pub const TEXT_EXTRACTION: i64 = 4;
 
 /// The searchable text of a post as it is stored, JSON. Empty if that is not an object.

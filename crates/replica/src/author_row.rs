@@ -142,6 +142,16 @@ pub(crate) fn newest(
     )?)
 }
 
+/// Removes the profiles that a library showed before the full sync with this number, and not since. Those that only boosts have
+/// shown stay: nothing says when they came.
+pub(crate) fn sweep(tx: &mut Tx<'_>, library: &str, full_sync: u64) -> Result<(), ReplicaError> {
+    tx.execute(
+        "delete from author where library = $1 and seen_in <> 0 and seen_in <> $2",
+        &[&library, &number(full_sync)?],
+    )?;
+    Ok(())
+}
+
 /// Removes the profiles that a library showed.
 pub(crate) fn remove_all(tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaError> {
     tx.execute("delete from author where library = $1", &[&library])?;

@@ -1,4 +1,8 @@
-use std::{borrow::Cow, iter::repeat_n};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+    iter::repeat_n,
+};
 
 use driftline_core::sync::{
     ObjectKey, RawJson, SyncedObject, is_partial_entry, merge_partial_entry,
@@ -36,44 +40,57 @@ impl EntryRow {
 }
 
 /// Stores objects of a source's library, which came in the full sync with this number or after it. Of several with one key the
-/// last one stays. Returns false if one has the counts alone of an entry that is not here.
+/// last one stays, and a partial one changes the one before it. Returns false if one has the counts alone of an entry that is
+/// not here.
 pub(crate) fn put_all(
     tx: &mut Tx<'_>,
     library: &str,
     objects: &[SyncedObject],
     full_sync: u64,
 ) -> Result<bool, ReplicaError> {
-    let (mut whole, mut partial) = (Vec::new(), Vec::new());
+    let mut values = Values::new();
+    let mut keys = HashSet::new();
+    let mut unindexed = BTreeMap::new();
+    let mut is_whole = true;
     for object in objects {
         let key = object.key.as_str();
-        match partial_value(&object.value) {
-            Some(value) => partial.push((key, value)),
-            None => whole.push((key, object.value.get())),
+        let Some(partial) = partial_value(&object.value) else {
+            let value = object.value.get();
+            unindexed.insert(key, place(value));
+            keys.insert(key);
+            values.push((key, Cow::Borrowed(value)));
+            continue;
+        };
+        // Its counts belong to the value that came before it.
+        if keys.contains(key) {
+            put_whole(tx, library, &values, full_sync)?;
+            values.clear();
+            keys.clear();
         }
-    }
-    put_whole(tx, library, &whole, full_sync)?;
-    let mut unindexed: Vec<i64> = whole.iter().map(|(_, value)| place(value)).collect();
-    let mut merged = Vec::new();
-    for (key, value) in &partial {
-        if let Some(whole) = merge(tx, library, key, value)? {
-            let whole = whole.to_string();
-            // The index has the name of the author, and no counts.
-            if value.get("account").is_some() {
-                unindexed.push(place(&whole));
-            }
-            merged.push((*key, whole));
+        let Some(whole) = merge(tx, library, key, &partial)? else {
+            is_whole = false;
+            continue;
+        };
+        let whole = whole.to_string();
+        // The index has the name of the author, and no counts.
+        if partial.get("account").is_some() {
+            unindexed.insert(key, place(&whole));
         }
+        keys.insert(key);
+        values.push((key, Cow::Owned(whole)));
     }
-    let values: Vec<(&str, &str)> = merged.iter().map(|(key, value)| (*key, &**value)).collect();
     put_whole(tx, library, &values, full_sync)?;
-    index_row::add_unindexed(tx, unindexed)?;
-    Ok(merged.len() == partial.len())
+    index_row::add_unindexed(tx, unindexed.into_values().collect())?;
+    Ok(is_whole)
 }
+
+/// Keys and values that are stored at once, in the order in which they came.
+type Values<'a> = Vec<(&'a str, Cow<'a, str>)>;
 
 fn put_whole(
     tx: &mut Tx<'_>,
     library: &str,
-    values: &[(&str, &str)],
+    values: &[(&str, Cow<'_, str>)],
     full_sync: u64,
 ) -> Result<(), ReplicaError> {
     let full_sync = number(full_sync)?;
@@ -82,7 +99,7 @@ fn put_whole(
         Column::text(values.iter().map(|(key, _)| *key)),
         Column::i64(values.iter().map(|(_, value)| place(value))),
         Column::i64(repeat_n(full_sync, values.len())),
-        Column::text(values.iter().map(|(_, value)| *value)),
+        Column::text(values.iter().map(|(_, value)| &**value)),
     ];
     tx.execute_many(
         "insert into entry (library, key, place, seen_in, value) {rows}
@@ -165,8 +182,10 @@ pub(crate) fn remove(
     Ok(size(removed))
 }
 
-/// Removes the entries that did not come in the full sync with this number. Returns their number.
+/// Removes the entries that did not come in the full sync with this number, and the profiles of authors that only they showed.
+/// Returns the number of entries.
 pub(crate) fn sweep(tx: &mut Tx<'_>, library: &str, full_sync: u64) -> Result<usize, ReplicaError> {
+    author_row::sweep(tx, library, full_sync)?;
     let removed = tx.execute(
         "delete from entry where library = $1 and seen_in <> $2",
         &[&library, &number(full_sync)?],

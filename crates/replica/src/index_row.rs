@@ -71,6 +71,10 @@ pub(crate) fn index_newest(
             author,
             terms: Vec::new(),
         });
+        // An author may have another name in a version.
+        if document.author != author {
+            document.author = None;
+        }
         document.terms.extend(terms);
     }
     let mut documents: Vec<Document> = documents.into_values().collect();

@@ -16,11 +16,13 @@ pub(crate) struct Lookup {
 }
 
 impl Lookup {
-    /// Prepares the look-up. `None` if every post may match as far as the index knows.
+    /// Prepares the look-up. `None` if every post may match as far as the index knows. It looks for at most `max_named` authors
+    /// whose names have the words.
     pub(crate) fn new(
         tx: &mut Tx<'_>,
         predicate: &Predicate,
         origin: &str,
+        max_named: usize,
     ) -> Result<Option<Self>, ReplicaError> {
         let candidates = predicate.candidates();
         let (mut words, mut masks) = (Vec::new(), Vec::new());
@@ -32,7 +34,7 @@ impl Lookup {
             }
         }
         let named = NamedRows {
-            by_word: authors_by_word(tx, predicate, words, origin)?,
+            by_word: authors_by_word(tx, predicate, words, origin, max_named)?,
             by_mask: masks.into_iter().filter_map(author_of_mask).collect(),
             by_source: HashMap::new(),
         };
@@ -65,19 +67,20 @@ impl Lookup {
     }
 }
 
-/// The authors whose display names contain each word. There is no entry for any word if they are too many.
+/// The authors whose display names contain each word. A word with more than are left of `max_named` has no entry.
 fn authors_by_word(
     tx: &mut Tx<'_>,
     predicate: &Predicate,
     words: Vec<Word>,
     origin: &str,
+    max_named: usize,
 ) -> Result<HashMap<Word, Vec<i64>>, ReplicaError> {
     let mut by_word = HashMap::new();
     if words.is_empty() {
         return Ok(by_word);
     }
     let names = author_row::display_names(tx)?;
-    let mut count = 0;
+    let mut left = max_named;
     for word in words {
         let tree = Tree::atom(Term::Word(word.clone()));
         let Ok(alone) = Predicate::new(tree, predicate.folding()) else {
@@ -92,10 +95,10 @@ fn authors_by_word(
         });
         let numbers = named.filter_map(|(acct, _)| author_number(acct, origin));
         let numbers: HashSet<i64> = numbers.collect();
-        count += numbers.len();
-        if count > MAX_NAMED {
-            return Ok(HashMap::new());
-        }
+        let Some(rest) = left.checked_sub(numbers.len()) else {
+            continue;
+        };
+        left = rest;
         by_word.insert(word, numbers.into_iter().collect());
     }
     Ok(by_word)
@@ -109,6 +112,3 @@ fn author_of_mask(mask: IdMask) -> Option<(IdMask, Vec<i64>)> {
     };
     Some((mask, vec![number]))
 }
-
-/// The number of authors by whose names the words of one predicate are looked up. With more of them all posts are read.
-const MAX_NAMED: usize = 2_000;

@@ -48,6 +48,22 @@ impl PushJob {
     }
 }
 
+/// The stored push if its answer decides something: it adds a member of a set that was deleted here since.
+///
+/// # Errors
+/// [`ReplicaError::Db`] if the database fails.
+pub(crate) fn deciding(tx: &mut Tx<'_>) -> Result<Option<StoredPush>, ReplicaError> {
+    let Some(push) = replica_row::pending_push(tx)? else {
+        return Ok(None);
+    };
+    let mut decides = false;
+    for key in push.added_members() {
+        let object = object_row::get(tx, key)?;
+        decides |= object.is_some_and(|object| object.is_dirty() && object.value.is_none());
+    }
+    Ok(decides.then_some(push))
+}
+
 /// Drops a push that the server has not stored, for this reason. A change that was alone in it is refused, unless the object
 /// was edited since.
 ///

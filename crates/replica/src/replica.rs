@@ -5,6 +5,7 @@ use driftline_core::sync::{
     SyncRequest, same_value,
 };
 use driftline_db::{Db, Migration, Options, Root, Target, Tx};
+use driftline_mastodon::TEXT_EXTRACTION;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -153,12 +154,20 @@ impl Replica {
             let path = folder.path().display().to_string();
             return Err(ReplicaError::NoReplica(path));
         };
-        Ok(Self {
+        let replica = Self {
             folder,
             db,
             url: row.url.parse()?,
             binding: row.binding,
-        })
+        };
+        if row.text_extraction != TEXT_EXTRACTION {
+            let marked = replica.write(index_again).await;
+            if let Err(error) = marked {
+                replica.close().await;
+                return Err(error);
+            }
+        }
+        Ok(replica)
     }
 
     /// The client of the replica's server, with the replica's token.
@@ -352,21 +361,30 @@ fn bind(
             synced_at_ms: None,
             pull: PullCounts::default(),
             chunk_bytes: None,
+            text_extraction: TEXT_EXTRACTION,
         };
         replica_row::put(tx, &row)?;
         return Ok(InitOutcome::Made);
     };
     let checked = row.binding.check(&found.server, &found.account);
     checked.map_err(|stop| ReplicaError::stopped(url, stop))?;
-    if row.url != url.as_str() {
-        // The documents of the server's own accounts have its host.
-        index_row::add_all_unindexed(tx)?;
+    // The documents of the server's own accounts have its host.
+    if row.url != url.as_str() || row.text_extraction != TEXT_EXTRACTION {
+        index_again(tx)?;
     }
     replica_row::update(tx, |row| {
         row.url = url.as_str().to_owned();
         row.binding = found.clone();
     })?;
     Ok(InitOutcome::TokenRenewed)
+}
+
+/// Records that the index has still to read all entries, by the terms of this version. Until then searches read them one after
+/// the other.
+fn index_again(tx: &mut Tx<'_>) -> Result<(), ReplicaError> {
+    index_row::add_all_unindexed(tx)?;
+    replica_row::update(tx, |row| row.text_extraction = TEXT_EXTRACTION)?;
+    Ok(())
 }
 
 fn status(tx: &mut Tx<'_>) -> Result<ReplicaStatus, ReplicaError> {
@@ -431,11 +449,16 @@ fn edit(tx: &mut Tx<'_>, key: &ObjectKey, value: Option<Value>) -> Result<Edited
     })
 }
 
-/// The value with the old one's members that this version does not know, since a later version may have given them.
+/// The value with the old one's members that this version does not know, since a later version may have given them. Only those of
+/// the value itself: not those within its keywords or fields.
 fn with_unknown_members(key: &ObjectKey, old: Option<&Value>, mut value: Value) -> Value {
-    let known = old.and_then(|old| ObjectValue::read(key, old.clone()).ok());
-    let known = known.map(|known| known.json());
-    if let (Some(Value::Object(old)), Some(Value::Object(known)), Value::Object(members)) =
+    let Some(old) = old else {
+        return value;
+    };
+    // Of an old value that this version cannot read, it knows the members that the new one has.
+    let known = ObjectValue::read(key, old.clone());
+    let known = known.map_or_else(|_| value.clone(), |known| known.json());
+    if let (Value::Object(old), Value::Object(known), Value::Object(members)) =
         (old, known, &mut value)
     {
         for (name, member) in old {

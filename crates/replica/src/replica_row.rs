@@ -19,12 +19,15 @@ pub(crate) struct ReplicaRow {
     pub(crate) pull: PullCounts,
     /// The size of the next chunk if the last synchronization lost an answer and failed.
     pub(crate) chunk_bytes: Option<u32>,
+    /// The version of the terms that the search index has (`TEXT_EXTRACTION`).
+    #[serde(default)]
+    pub(crate) text_extraction: i64,
 }
 
 /// The numbers of objects of a pull that is not complete.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PullCounts {
-    /// Objects at its start; `None` if no pull has begun.
+    /// Objects when they were counted last, with those that were removed before; `None` if they were not counted yet.
     pub(crate) held: Option<usize>,
     /// Objects that it has removed.
     pub(crate) removed: usize,

@@ -88,8 +88,8 @@ create table unindexed_place (
     place {i64} primary key not null
 ) {strict};
 
--- The places that the search index knows, each with the terms of its entries in all libraries. A change of the terms
--- (`driftline_mastodon::TEXT_EXTRACTION`) needs a migration that adds all places to `unindexed_place`.
+-- The places that the search index knows, each with the terms of its entries in all libraries. After a change of the
+-- terms (`driftline_mastodon::TEXT_EXTRACTION`) all places wait again.
 create table indexed_place (
     place {i64} primary key not null,
     -- These two are the place and 0: a place has one document.

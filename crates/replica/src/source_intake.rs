@@ -35,14 +35,16 @@ impl SourceIntakeJob {
         let Some(mut row) = row.filter(|row| row.progress == intake.before) else {
             return Ok(None);
         };
-        let held = match row.pull.held {
-            Some(held) => held,
-            None => entry_row::count(tx, library)?,
-        };
-        // A first full sync begins with nothing.
-        let now_held = match self.removes() {
-            true => entry_row::count(tx, library)?,
-            false => held,
+        // A first full sync finds nothing here that it has not brought.
+        let sweeps = intake.sweeps && intake.progress.full_sync > 1;
+        // A person has changed the filter.
+        let is_asked = !self.may_remove_many && !intake.is_gone && !row.is_refiltered;
+        // Counting reads all entries, so it is left out if the last number suffices.
+        let most = row.pull.removed + intake.gone.len();
+        let may_be_many = sweeps || is_mass_deletion(most, row.pull.held.unwrap_or_default());
+        let held = match is_asked && may_be_many {
+            true => Some(row.pull.removed + entry_row::count(tx, library)?),
+            false => row.pull.held,
         };
         if intake.is_gone {
             counts.removed += entry_row::remove_all(tx, library)?;
@@ -59,14 +61,11 @@ impl SourceIntakeJob {
         profiles.store(tx, library, full_sync)?;
         let is_damaged = !entry_row::put_all(tx, library, &intake.objects, full_sync)?;
         counts.pulled += intake.objects.len();
-        // A first full sync finds nothing here that it has not brought.
-        if intake.sweeps && full_sync > 1 {
+        if sweeps {
             counts.removed += entry_row::sweep(tx, library, full_sync)?;
         }
-        let (removed, all) = (row.pull.removed + counts.removed, held.max(now_held));
-        // A person has changed the filter.
-        let is_asked = !self.may_remove_many && !intake.is_gone && !row.is_refiltered;
-        if is_asked && is_mass_deletion(removed, all) {
+        let removed = row.pull.removed + counts.removed;
+        if let Some(all) = held.filter(|held| is_asked && is_mass_deletion(removed, *held)) {
             return Err(ReplicaError::ManyRemoved {
                 library: format!("the source {}", row.source),
                 removed,
@@ -75,10 +74,7 @@ impl SourceIntakeJob {
         }
         let pull = match intake.is_last || (row.is_refiltered && intake.sweeps) {
             true => PullCounts::default(),
-            false => PullCounts {
-                held: Some(held),
-                removed,
-            },
+            false => PullCounts { held, removed },
         };
         row.progress = intake.progress.clone();
         row.is_gone = intake.is_gone;

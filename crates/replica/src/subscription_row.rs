@@ -121,7 +121,7 @@ pub(crate) fn begin_again(tx: &mut Tx<'_>, library: &str) -> Result<(), ReplicaE
 /// Notes that a pull of all subscriptions is complete.
 pub(crate) fn end_pulls(tx: &mut Tx<'_>) -> Result<(), ReplicaError> {
     for mut row in list(tx)? {
-        if row.pull.held.is_some() {
+        if row.pull != PullCounts::default() {
             row.pull = PullCounts::default();
             put(tx, &row)?;
         }

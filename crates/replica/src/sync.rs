@@ -26,17 +26,21 @@ pub struct SyncContext<'a> {
     pub random: &'a mut Random<'a>,
     /// True if a person has agreed to a mass deletion.
     pub may_remove_many: bool,
-    /// Called after each answer that was stored, if it is there.
+    /// The number of places in timelines after which the search index leaves the rest to the next synchronization.
+    pub max_indexed: usize,
+    /// Called after each answer that was stored, and while the search index is brought up to date, if it is there.
     pub progress: Option<&'a mut (dyn FnMut(&SyncProgress) + Send + 'a)>,
 }
 
 impl<'a> SyncContext<'a> {
-    /// The arguments of a synchronization at a time in Unix ms that shows no progress, and refuses a mass deletion.
+    /// The arguments of a synchronization at a time in Unix ms that shows no progress, refuses a mass deletion, and
+    /// brings the search index up to date.
     pub fn new(now_ms: i64, random: &'a mut Random<'a>) -> Self {
         Self {
             now_ms,
             random,
             may_remove_many: false,
+            max_indexed: usize::MAX,
             progress: None,
         }
     }
@@ -53,6 +57,8 @@ pub struct SyncProgress {
     pub pushed: usize,
     /// The number of requests.
     pub requests: u64,
+    /// The number of places in timelines that the search index has read.
+    pub indexed: usize,
     /// The number of objects that the full syncs under way still bring, 0 without one. `None` if the server has not said it.
     #[serde(skip)]
     pub objects_left: Option<u64>,
@@ -70,8 +76,6 @@ pub struct SyncReport {
     pub dirty: usize,
     /// The number of conflicts that were not resolved yet.
     pub open_conflicts: usize,
-    /// The number of places in timelines that the search index has read.
-    pub indexed: usize,
 }
 
 impl SyncReport {
@@ -113,13 +117,31 @@ struct Run<'a, 'c> {
 impl Replica {
     /// Fetches the changes of the account's library and of the subscriptions, and sends those of this device, as the direction
     /// says. Each library's part of an answer is stored in one transaction with its cursor, so a synchronization that was dropped
-    /// goes on there.
+    /// goes on there. Then, also after an error, it brings the search index up to date; other processes may sync meanwhile.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Locked`] if
     /// another process syncs the replica for more than 5 s; another [`ReplicaError`] if the server gives no good answer, is
     /// another one or answers for another account, or the database fails.
     pub async fn sync(
+        &self,
+        client: &Client,
+        context: &mut SyncContext<'_>,
+        direction: Direction,
+    ) -> Result<SyncReport, ReplicaError> {
+        let synced = self.sync_alone(client, context, direction).await;
+        // The process that keeps the lock indexes, too.
+        if direction == Direction::Push || matches!(synced, Err(ReplicaError::Locked(_))) {
+            return synced;
+        }
+        let mut work = synced.as_ref().map(|of| of.work).unwrap_or_default();
+        let indexed = self.index_entries(&mut work, context).await;
+        let report = synced?;
+        indexed?;
+        Ok(SyncReport { work, ..report })
+    }
+
+    async fn sync_alone(
         &self,
         client: &Client,
         context: &mut SyncContext<'_>,
@@ -135,7 +157,7 @@ impl Replica {
                 };
                 let push = match direction {
                     Direction::Pull => None,
-                    Direction::Push | Direction::Both => replica_row::pending_push(tx)?,
+                    Direction::Push | Direction::Both => push_job::deciding(tx)?,
                 };
                 let row = replica_row::require(tx)?;
                 Ok((row, push, conflict_row::count(tx)?, sources))
@@ -184,20 +206,16 @@ impl Replica {
                 new_conflicts: conflict_row::count(tx)?.saturating_sub(before),
                 dirty: object_row::count_dirty(tx)?,
                 open_conflicts: conflict_row::count_open(tx)?,
-                indexed: 0,
             })
         });
-        let mut report = report.await?;
-        if direction != Direction::Push {
-            report.indexed = self.index_entries().await?;
-        }
-        Ok(report)
+        report.await
     }
 }
 
 impl Run<'_, '_> {
     async fn steps(&mut self) -> Result<(), ReplicaError> {
         let direction = self.direction;
+        let mut failed_push = None;
         loop {
             match self.session.next() {
                 SyncStep::Pull { cursor } => {
@@ -210,8 +228,15 @@ impl Run<'_, '_> {
                     }
                     self.pull(Some(own_request(cursor))).await?;
                 }
-                SyncStep::Push if direction == Direction::Pull => break,
-                SyncStep::Push => self.push().await?,
+                SyncStep::Push if direction == Direction::Pull || failed_push.is_some() => break,
+                SyncStep::Push => match self.push().await {
+                    // The server can perhaps be read.
+                    Err(error @ ReplicaError::Busy { .. }) => {
+                        self.session.nothing_to_push();
+                        failed_push = Some(error);
+                    }
+                    pushed => pushed?,
+                },
                 SyncStep::Done => break,
                 SyncStep::Stopped(stop) => return Err(self.stopped(stop)),
             }
@@ -219,7 +244,7 @@ impl Run<'_, '_> {
         while !self.sources.next().is_empty() {
             self.pull(None).await?;
         }
-        Ok(())
+        failed_push.map_or(Ok(()), Err)
     }
 
     /// Sends one request for the account's library, if `own` is one, and the sources that may have news. Stores the answer.
@@ -270,8 +295,11 @@ impl Run<'_, '_> {
                 false => None,
             }
         };
-        let (stored, next) = tokio::join!(store(self.replica, own, sources), request);
-        let Stored { counts, ended } = stored?;
+        // An error of the store drops the request, and one of the request does not drop the storing.
+        let stored = store(self.replica, own, sources);
+        let (stored, next) =
+            tokio::try_join!(stored, async { Ok::<_, ReplicaError>(request.await) })?;
+        let Stored { counts, ended } = stored;
         self.work.pulled += counts.pulled;
         self.work.removed += counts.removed;
         self.work.requests += u64::from(has_next);

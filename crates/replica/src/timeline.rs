@@ -81,7 +81,7 @@ impl Replica {
         self.read(move |tx| {
             let lookup = filter
                 .as_ref()
-                .map(|filter| Lookup::new(tx, &filter.predicate, &origin));
+                .map(|filter| Lookup::new(tx, &filter.predicate, &origin, MAX_NAMED));
             let scan = Scan {
                 query: &query,
                 filter: filter.as_ref(),
@@ -411,6 +411,8 @@ pub(crate) fn visibility(post: &RawObject<'_>) -> Option<Visibility> {
 
 /// The usual number of entries that are read at once.
 const PAGE_SIZE: u32 = 200;
+/// The number of authors that one predicate looks up by the words of their names. For words in more names all posts are read.
+const MAX_NAMED: usize = 2_000;
 
 #[cfg(test)]
 mod tests;

@@ -3,11 +3,12 @@
 
 mod support;
 
-use driftline_replica::InitOutcome;
+use driftline_replica::{Direction, InitOutcome, SyncContext};
 use serde_json::json;
 use support::{
-    Answer, Device, Server,
+    Answer, Device, NOW_MS, Server,
     notes::status,
+    random,
     sources::{
         HOME, NEWS, all, matching, names, own, part, post, posts, subscribe, synced,
         then_libraries, timeline, uri,
@@ -40,7 +41,7 @@ async fn authors_are_shown_and_found_by_their_newest_profiles() {
     let changes = part(HOME, "changes", "s10", false, &[renamed, boost]);
     server.then_news(json!([changes]));
     let report = device.sync(&server).await.unwrap();
-    assert_eq!((report.work.pulled, report.indexed), (2, 2));
+    assert_eq!((report.work.pulled, report.work.indexed), (2, 2));
 
     // The other source has not shown the new name, so the author has two.
     for name in ["taro", "hanako"] {
@@ -75,6 +76,28 @@ async fn authors_are_shown_and_found_by_their_newest_profiles() {
 }
 
 #[tokio::test]
+async fn profiles_go_with_the_posts_that_a_full_sync_does_not_bring() {
+    let server = Server::start();
+    let by_eve = |name: &str, place: u64, display_name: &str| {
+        let mut post = post(name, place);
+        let account = json!({"id": "8", "acct": "eve@a.example", "display_name": display_name});
+        post["value"]["status"]["account"] = account;
+        post
+    };
+    let home = [posts([9, 8]), vec![by_eve("p7", 7, "Jiro")]].concat();
+    let news = vec![by_eve("q1", 1, "Saburo")];
+    let sources = [(HOME, "home", home), (NEWS, "news", news)];
+    let device = synced(&server, &sources).await;
+    assert_eq!(found(&device, "jiro").await, ["p7", "q1"]);
+    server.then_news(json!([part(HOME, "full", "t9", false, &posts([9, 8]))]));
+    server.then_news(json!([]));
+    assert_eq!(device.sync(&server).await.unwrap().work.removed, 1);
+    assert!(found(&device, "jiro").await.is_empty());
+    assert_eq!(found(&device, "saburo").await, ["q1"]);
+    assert_eq!(found(&device, "hanako").await, ["p9", "p8"]);
+}
+
+#[tokio::test]
 async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     let server = Server::start();
     let device = Device::made(&server).await;
@@ -83,16 +106,31 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     let newest = part(HOME, "full", "s8", true, &posts([9, 8]));
     server.then_news(json!([own(), newest]));
     server.then(Answer::Lost);
-    device.sync(&server).await.unwrap_err();
+    let replica = device.open().await;
+    let mut random = random;
+    let mut context = SyncContext {
+        max_indexed: 0,
+        ..SyncContext::new(NOW_MS, &mut random)
+    };
+    let client = device.client(&server);
+    let synced = replica.sync(&client, &mut context, Direction::Both).await;
+    replica.close().await;
+    synced.unwrap_err();
     assert_eq!(status(&device).await.unindexed, 2);
     assert_eq!(found(&device, "p8").await, ["p8"]);
     assert_eq!(found(&device, "-p8").await, ["p9"]);
+
+    // The index does not wait for a good answer.
+    server.then(Answer::Lost);
+    device.sync(&server).await.unwrap_err();
+    assert_eq!(status(&device).await.unindexed, 0);
+    assert_eq!(found(&device, "p8").await, ["p8"]);
 
     let oldest = part(HOME, "full", "s9", false, &posts([7]));
     server.then_news(json!([oldest]));
     server.then_news(json!([]));
     let report = device.sync(&server).await.unwrap();
-    assert_eq!(report.indexed, 3);
+    assert_eq!(report.work.indexed, 1);
     assert_eq!(status(&device).await.unindexed, 0);
     assert_eq!(found(&device, "p8 OR p7").await, ["p8", "p7"]);
 
@@ -104,7 +142,7 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     changes["gone"] = json!([gone("p9")]);
     server.then_news(json!([changes]));
     let report = device.sync(&server).await.unwrap();
-    assert_eq!(report.indexed, 2);
+    assert_eq!(report.work.indexed, 2);
     assert_eq!(found(&device, "p7 OR p8 OR p9").await, ["p7"]);
     assert_eq!(found(&device, "cat").await, ["p8"]);
 
@@ -118,6 +156,6 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     assert_eq!(status(&device).await.unindexed, 2);
     moved.then_news(json!([]));
     let report = device.sync(&moved).await.unwrap();
-    assert_eq!(report.indexed, 2);
+    assert_eq!(report.work.indexed, 2);
     assert_eq!(found(&device, "from:ann@a.example").await, ["p7", "p8"]);
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 use support::{
     Answer, Device, NOW_MS, ONCE, Request, Server, random,
     sources::{
-        HOME, NEWS, all, at, libraries, matching, names, own, part, post, posts, subscribe,
-        subscribe_with, synced, then_libraries, timeline, uri,
+        HOME, NEWS, all, at, counted, libraries, matching, names, own, part, post, posts,
+        subscribe, subscribe_with, synced, then_libraries, timeline, uri,
     },
 };
 
@@ -63,14 +63,6 @@ async fn an_interrupted_full_sync_is_readable_and_goes_on_at_its_cursor() {
     assert_eq!(libraries(&second), [at(HOME, "s9")]);
     let [home] = subscriptions(&device).await.try_into().unwrap();
     assert_eq!((home.entries, home.is_complete), (3, true));
-}
-
-/// The counts of a post that the server takes to be on the device.
-fn counted(name: &str, place: u64) -> Value {
-    let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako at sea"});
-    let value =
-        json!({"place": place.to_string(), "counts": {"favourites_count": 5}, "account": account});
-    json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
 }
 
 #[tokio::test]
@@ -438,7 +430,12 @@ async fn the_number_of_objects_that_are_to_come_outlives_an_interruption() {
 async fn left_after_each_answer(device: &Device, server: &Server) -> Vec<Option<u64>> {
     let replica = device.open().await;
     let (mut random, mut left) = (random, Vec::new());
-    let mut progress = |work: &SyncProgress| left.push(work.objects_left);
+    let mut progress = |work: &SyncProgress| {
+        // The index follows the answers.
+        if work.indexed == 0 {
+            left.push(work.objects_left);
+        }
+    };
     let mut context = SyncContext {
         progress: Some(&mut progress),
         ..SyncContext::new(NOW_MS, &mut random)

@@ -5,12 +5,14 @@ mod support;
 
 use driftline_core::sync::{LibraryDigest, ObjectKey, Usn, object_digest};
 use driftline_db::{Db, Options, Root, Target};
+use driftline_mastodon::TEXT_EXTRACTION;
 use driftline_replica::{ReplicaError, SyncContext};
 use serde_json::{Value, json};
 use support::{
     ACCOUNT, Answer, Device, SERVER, Server,
-    notes::{POST, chunk, note, stored, synced},
+    notes::{POST, chunk, note, status, stored, synced},
     random,
+    sources::{self, HOME, posts},
 };
 
 /// An object of a kind that this version does not know.
@@ -100,19 +102,53 @@ async fn an_edit_keeps_the_members_that_it_does_not_know() {
     assert_eq!(objects[1], (POST.to_owned(), note("c")));
 }
 
-/// Gives a stored object another key. The row of a kind that a program does not know is that of one that it knows.
-async fn rename(device: &Device, from: &'static str, to: &'static str) {
+#[tokio::test]
+async fn an_edit_of_a_value_that_cannot_be_read_keeps_the_members_that_it_does_not_know() {
+    let server = Server::start();
+    let value = json!({"text": "a", "visibility": "friends", "color": "red"});
+    let object = json!({"key": DRAFT, "usn": "3", "value": value});
+    let device = synced(&server, json!([object])).await;
+    assert!(device.edit(DRAFT, Some(json!({"text": "b"}))).await);
+    let [(_, edited)] = device.objects().await.try_into().unwrap();
+    assert_eq!(
+        (&edited["text"], &edited["color"]),
+        (&json!("b"), &json!("red"))
+    );
+    assert_eq!(edited["visibility"], Value::Null);
+}
+
+/// Changes one row of the database.
+async fn change(device: &Device, sql: String) {
     let path = device.folder().join("replica.db");
     // Without a schema, which is neither changed nor checked.
     let options = Options::new(Target::Sqlite { path }, &[]);
     let opened = tokio::task::spawn_blocking(move || Db::open(options)).await;
     let db = opened.unwrap().unwrap();
-    let renamed = db.write(Root::none(), move |tx| {
-        let sql = "update object set key = $1 where key = $2";
-        tx.execute(sql, &[&to, &from])
-    });
-    assert_eq!(renamed.await.unwrap(), 1);
+    let changed = db.write(Root::none(), move |tx| tx.execute(&sql, &[]));
+    assert_eq!(changed.await.unwrap(), 1);
     db.close().await;
+}
+
+/// Gives a stored object another key. The row of a kind that a program does not know is that of one that it knows.
+async fn rename(device: &Device, from: &str, to: &str) {
+    let sql = format!("update object set key = '{to}' where key = '{from}'");
+    change(device, sql).await;
+}
+
+#[tokio::test]
+async fn posts_are_indexed_again_after_a_change_of_the_terms() {
+    let server = Server::start();
+    let device = sources::synced(&server, &[(HOME, "home", posts([1, 2]))]).await;
+    assert_eq!(status(&device).await.unindexed, 0);
+    let version = |version: i64| format!(r#""text_extraction":{version}"#);
+    let (now, before) = (version(TEXT_EXTRACTION), version(TEXT_EXTRACTION - 1));
+    let sql = format!("update replica set state = replace(state, '{now}', '{before}')");
+    change(&device, sql).await;
+    assert_eq!(status(&device).await.unindexed, 2);
+    server.then_news(json!([]));
+    let report = device.sync(&server).await.unwrap();
+    assert_eq!(report.work.indexed, 2);
+    assert_eq!(status(&device).await.unindexed, 0);
 }
 
 #[tokio::test]

@@ -36,10 +36,11 @@ pub struct Binding {
     pub account: String,
 }
 
-/// The number of objects that a full sync still brings after a chunk. `None` if it is not known, or the full sync is complete.
+/// The number of objects that a full sync still brings after a chunk. `None` if it is not known, the full sync is complete, or
+/// no library has so many.
 /// `before` is the number before the chunk.
 pub(super) fn objects_left(before: Option<u64>, chunk_len: usize, more: bool) -> Option<u64> {
     let came = u64::try_from(chunk_len).unwrap_or(u64::MAX);
     let left = before.map(|left| left.saturating_sub(came));
-    left.filter(|_| more)
+    left.filter(|left| more && i64::try_from(*left).is_ok())
 }

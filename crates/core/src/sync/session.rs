@@ -106,8 +106,9 @@ impl SyncSession {
         }
     }
 
-    /// The same synchronization, which sends this push again before it takes changes. Without the answer an object that the push
-    /// has added could not be told from one that another device has added.
+    /// The same synchronization, which sends this push again before it takes changes. The caller gives it only if its answer
+    /// decides something: if a member of [`StoredPush::added_members`] was deleted on the device since. Without the answer that
+    /// member could not be told from one that another device has added.
     pub fn with_stored_push(mut self, push: Option<&StoredPush>) -> Self {
         let full_sync = self.progress.full_sync;
         let is_current = push.is_some_and(|push| push.is_current(full_sync));
@@ -185,7 +186,7 @@ impl SyncSession {
         Ok(self.progress.clone())
     }
 
-    /// Notes that there is no dirty object.
+    /// Notes that nothing is pushed now: there is no dirty object, or the server cannot take a push.
     pub fn nothing_to_push(&mut self) {
         self.phase = match self.phase {
             Phase::Resending => Phase::Pulling,

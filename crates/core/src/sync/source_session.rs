@@ -275,6 +275,29 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_objects_that_no_library_has_is_ignored() {
+        for (count, left) in [
+            (100, Some(99)),
+            (1 << 63, Some((1 << 63) - 1)),
+            (u64::MAX, None),
+        ] {
+            let mut session = session(vec![new("source:3")]);
+            let news = LibraryNews {
+                first: true,
+                count: Some(count),
+                ..news("source:3", LibraryState::Full, "c9", true)
+            };
+            let [intake] = session
+                .pulled(answer(vec![news]))
+                .unwrap()
+                .try_into()
+                .unwrap();
+            assert_eq!(intake.progress.objects_left, left);
+            assert_eq!(session.objects_left(), left);
+        }
+    }
+
+    #[test]
     fn a_full_sync_goes_downward_and_ends_with_the_changes_since() {
         let mut session = session(vec![new("source:3")]);
         assert_eq!(requested(&session), [("source:3".to_owned(), None)]);

@@ -87,6 +87,14 @@ impl StoredPush {
         self.changes.iter().find(|change| change.key == *key)
     }
 
+    /// The keys of the members of sets that the push adds.
+    pub fn added_members(&self) -> impl Iterator<Item = &ObjectKey> {
+        let added = self.changes.iter().filter(|change| {
+            change.value.is_some() && change.key.kind().is_some_and(ObjectKind::is_in_set)
+        });
+        added.map(|change| &change.key)
+    }
+
     /// True if the push may be sent. `full_sync` is the number of the replica's last full sync. After a full sync a late
     /// answer could bring back what the server no longer has, and the server may be an earlier state of itself.
     pub fn is_current(&self, full_sync: u64) -> bool {

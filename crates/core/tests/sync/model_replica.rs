@@ -307,8 +307,13 @@ impl Hash for Replica {
 
 impl ReplicaStore {
     fn new_session(&self) -> SyncSession {
+        let is_deleted = |key: &ObjectKey| {
+            let object = self.objects.get(key);
+            object.is_some_and(|object| object.is_dirty() && object.value.is_none())
+        };
+        let decides = |push: &&StoredPush| push.added_members().any(is_deleted);
         SyncSession::new(self.progress.clone(), self.binding.clone())
-            .with_stored_push(self.push.as_ref())
+            .with_stored_push(self.push.as_ref().filter(decides))
     }
 
     /// True if the replica has everything up to this cursor.

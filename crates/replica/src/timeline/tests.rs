@@ -1,5 +1,7 @@
 #![allow(clippy::unwrap_used)]
 
+use std::ops::Range;
+
 use driftline_core::sync::SyncedObject;
 use driftline_db::{Db, Options, Root, Target};
 use proptest::{collection::vec, prelude::*, sample::select};
@@ -9,6 +11,8 @@ use super::*;
 use crate::{author_row::NewProfiles, index_row, replica::MIGRATIONS};
 
 const ORIGIN: &str = "https://own.example";
+/// The keys of posts that have an author each.
+const MANY: Range<u64> = 100..200;
 const LIBRARIES: [&str; 2] = ["source:1", "source:2"];
 const TEXTS: [&str; 10] = [
     "a black cat",
@@ -24,7 +28,7 @@ const TEXTS: [&str; 10] = [
 ];
 const ACCTS: [&str; 4] = ["ann", "Bob", "eve@far.example", "dan@Far.example"];
 const NICKNAMES: [&str; 5] = ["Cat lover", "地震速報", "", "x", "Dan the ＣＡＴ"];
-const TERMS: [&str; 46] = [
+const TERMS: [&str; 48] = [
     "cat",
     "cats",
     "\"black cat\"",
@@ -49,6 +53,8 @@ const TERMS: [&str; 46] = [
     "from:ann",
     "from:eve@far.example",
     "from:dan@far.example",
+    "from:a103@far.example",
+    "from:b5@far.example",
     "instance:far.example",
     "instance:own.example",
     "lang:en",
@@ -83,6 +89,19 @@ enum Change {
         is_moved: bool,
         looks: u64,
     },
+    /// The counts of an entry come, perhaps with the profile of its author, who may have another name by now.
+    PutPartial {
+        library: usize,
+        key: u64,
+        is_moved: bool,
+        looks: u64,
+        is_renamed: Option<bool>,
+    },
+    /// Entries of 100 other authors come.
+    PutMany {
+        library: usize,
+        looks: u64,
+    },
     Remove {
         library: usize,
         key: u64,
@@ -101,15 +120,25 @@ enum Change {
 }
 
 fn changes() -> impl Strategy<Value = Change> {
-    let entry = || (0..2_usize, 0..30_u64);
-    let put = (entry(), any::<bool>(), any::<u64>());
+    let entry = || (0..2_usize, prop_oneof![5 => 0..30_u64, 1 => MANY]);
+    let put = || (entry(), any::<bool>(), any::<u64>());
+    let partial = (put(), any::<Option<bool>>());
+    let many = (0..2_usize, any::<u64>());
     prop_oneof![
-        20 => put.prop_map(|((library, key), is_moved, looks)| Change::Put {
+        20 => put().prop_map(|((library, key), is_moved, looks)| Change::Put {
             library,
             key,
             is_moved,
             looks,
         }),
+        10 => partial.prop_map(|(((library, key), is_moved, looks), is_renamed)| Change::PutPartial {
+            library,
+            key,
+            is_moved,
+            looks,
+            is_renamed,
+        }),
+        1 => many.prop_map(|(library, looks)| Change::PutMany { library, looks }),
         3 => entry().prop_map(|(library, key)| Change::Remove { library, key }),
         1 => (0..2_usize).prop_map(|library| Change::Sweep { library }),
         1 => (0..2_usize).prop_map(|library| Change::RemoveAll { library }),
@@ -130,14 +159,44 @@ fn queries() -> impl Strategy<Value = String> {
     })
 }
 
-/// A post. Its author depends on the key alone, and the rest on `looks`.
+/// The author of a post. Most of many have a name with one word.
+fn account(key: u64, looks: u64) -> Value {
+    let (number, acct) = match MANY.contains(&key) {
+        true => (key, format!("a{key}@far.example")),
+        false => (key % 4, ACCTS[key as usize % 4].to_owned()),
+    };
+    let name = match MANY.contains(&key) && key % 10 != 0 {
+        true => NICKNAMES[0],
+        false => NICKNAMES[(looks >> 40) as usize % NICKNAMES.len()],
+    };
+    json!({"id": (900 + number).to_string(), "acct": acct, "display_name": name})
+}
+
+fn synced(key: u64, is_moved: bool, mut value: Value) -> SyncedObject {
+    let place = 1 + key + if is_moved { 300 } else { 0 };
+    value["place"] = json!(place.to_string());
+    let object =
+        json!({"key": format!("post:https://far.example/{key}"), "usn": "0", "value": value});
+    serde_json::from_value(object).unwrap()
+}
+
+/// The counts of a post.
+fn partial(key: u64, is_moved: bool, looks: u64, is_renamed: Option<bool>) -> SyncedObject {
+    let mut value = json!({"counts": {"favourites_count": looks % 100}});
+    if let Some(is_renamed) = is_renamed {
+        value["account"] = account(key, looks);
+        if is_renamed {
+            value["account"]["acct"] = json!(format!("b{key}@far.example"));
+        }
+    }
+    synced(key, is_moved, value)
+}
+
+/// A post. Its author's account depends on the key alone, and the rest on `looks`.
 fn object(key: u64, is_moved: bool, looks: u64) -> SyncedObject {
     let has = |bit: u32| (looks >> bit) & 1 == 1;
     let one = |all: &[&'static str], shift: u32| all[(looks >> shift) as usize % all.len()];
-    let account = json!({
-        "id": (900 + key % 4).to_string(), "acct": ACCTS[key as usize % 4],
-        "display_name": one(&NICKNAMES, 40),
-    });
+    let account = account(key, looks);
     let mut status = json!({
         "id": key.to_string(), "uri": format!("https://far.example/{key}"),
         "content": format!("<p>{}</p>", one(&TEXTS, 0)), "account": account,
@@ -158,11 +217,22 @@ fn object(key: u64, is_moved: bool, looks: u64) -> SyncedObject {
             "account": status["account"], "created_at": status["created_at"], "reblog": boosted,
         });
     }
-    let place = 1 + key + if is_moved { 50 } else { 0 };
-    let value = json!({"place": place.to_string(), "status": status});
-    let object =
-        json!({"key": format!("post:https://far.example/{key}"), "usn": "0", "value": value});
-    serde_json::from_value(object).unwrap()
+    synced(key, is_moved, json!({"status": status}))
+}
+
+fn put(
+    tx: &mut Tx<'_>,
+    library: usize,
+    objects: &[SyncedObject],
+    full_sync: u64,
+) -> Result<(), ReplicaError> {
+    let mut profiles = NewProfiles::new(true);
+    for object in objects {
+        profiles.add(object.value.get());
+    }
+    profiles.store(tx, LIBRARIES[library], 1)?;
+    // Counts of an entry that is not here change nothing.
+    entry_row::put_all(tx, LIBRARIES[library], objects, full_sync).map(|_| ())
 }
 
 fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
@@ -172,12 +242,21 @@ fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
             key,
             is_moved,
             looks,
+        } => put(tx, library, &[object(key, is_moved, looks)], key % 2),
+        Change::PutPartial {
+            library,
+            key,
+            is_moved,
+            looks,
+            is_renamed,
         } => {
-            let object = object(key, is_moved, looks);
-            let mut profiles = NewProfiles::new(true);
-            profiles.add(object.value.get());
-            profiles.store(tx, LIBRARIES[library], 1)?;
-            entry_row::put_all(tx, LIBRARIES[library], &[object], key % 2).map(|_| ())
+            let partial = partial(key, is_moved, looks, is_renamed);
+            put(tx, library, &[partial], key % 2)
+        }
+        Change::PutMany { library, looks } => {
+            let looks = |key: u64| looks.rotate_left((key % 64) as u32);
+            let objects: Vec<_> = MANY.map(|key| object(key, false, looks(key))).collect();
+            put(tx, library, &objects, 0)
         }
         Change::Remove { library, key } => {
             let key = ObjectKey::parse(format!("post:https://far.example/{key}")).unwrap();
@@ -189,17 +268,17 @@ fn apply(tx: &mut Tx<'_>, change: &Change) -> Result<(), ReplicaError> {
     }
 }
 
-/// The places and sources of the posts that a query finds.
+/// The places and sources of the posts that a query finds, with the index if it may look up so many names.
 fn found(
     tx: &mut Tx<'_>,
     query: &TimelineQuery,
     page_size: u32,
-    uses_index: bool,
+    max_named: Option<usize>,
 ) -> Result<Vec<(String, String)>, ReplicaError> {
     let filter = Filter::parse(query.matching.as_deref().unwrap(), ORIGIN)?;
-    let lookup = match uses_index {
-        true => Lookup::new(tx, &filter.predicate, ORIGIN)?,
-        false => None,
+    let lookup = match max_named {
+        Some(max_named) => Lookup::new(tx, &filter.predicate, ORIGIN, max_named)?,
+        None => None,
     };
     let scan = Scan {
         query,
@@ -237,7 +316,8 @@ proptest! {
         queries in vec(queries(), 12),
         limit in 1..60_usize,
         page_size in 1..12_u32,
-        below in proptest::option::of(1..90_i64),
+        max_named in 1..200_usize,
+        below in proptest::option::of(1..400_i64),
         source in proptest::option::of(select(vec!["one", "two"])),
     ) {
         let folder = tempfile::tempdir().unwrap();
@@ -265,8 +345,8 @@ proptest! {
                     matching: Some(text.clone()),
                 };
                 let (with, without) = (
-                    found(tx, &query, page_size, true)?,
-                    found(tx, &query, 200, false)?,
+                    found(tx, &query, page_size, Some(max_named))?,
+                    found(tx, &query, 200, None)?,
                 );
                 if with != without {
                     differences.push(format!("{text}: {with:?} instead of {without:?}"));

@@ -23,6 +23,14 @@ pub fn post(name: &str, place: u64) -> Value {
     json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
 }
 
+/// The counts of a post that the server takes to be on the device.
+pub fn counted(name: &str, place: u64) -> Value {
+    let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako at sea"});
+    let value =
+        json!({"place": place.to_string(), "counts": {"favourites_count": 5}, "account": account});
+    json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
+}
+
 /// The posts with these numbers, each at the place of its number.
 pub fn posts(numbers: impl IntoIterator<Item = u64>) -> Vec<Value> {
     let numbers = numbers.into_iter();

@@ -289,7 +289,7 @@ async fn a_replica_finds_what_its_server_finds() {
     let folder = folder.path().join("replica");
     let device = Device::new(&world, &ann, &folder, &["news", "more"]).await;
     let report = device.sync().await;
-    assert_eq!(report.indexed, 63, "{report:?}");
+    assert_eq!(report.work.indexed, 63, "{report:?}");
     compare(&ann, &device, 1).await;
 
     // An edit, a deletion, a new name of an author in one of the sources, and a bookmark.
@@ -315,7 +315,7 @@ async fn a_replica_finds_what_its_server_finds() {
     ann.post(&format!("/api/v1/statuses/{}/bookmark", id(&page[0])))
         .await;
     let report = device.sync().await;
-    assert!((2..63).contains(&report.indexed), "{report:?}");
+    assert!((2..63).contains(&report.work.indexed), "{report:?}");
     assert_eq!(device.replica.status().await.unwrap().unindexed, 0);
     compare(&ann, &device, 2).await;
     assert_eq!(device.found("\"another cat\"").await.len(), 1);

@@ -116,11 +116,12 @@ fn libraries(status: &ReplicaStatus) -> Vec<String> {
     subscriptions.map(|of| of.library.clone()).collect()
 }
 
-/// True if another command has left nothing to sync.
+/// True if another command, or the last round, has left nothing to sync or to index.
 fn is_quiet(status: &ReplicaStatus) -> bool {
     let mut subscriptions = status.subscriptions.iter();
     let is_copied = subscriptions.all(|of| of.is_gone || of.is_complete);
-    status.dirty == 0 && !status.is_push_pending && status.is_complete && is_copied
+    let is_sent = status.dirty == 0 && !status.is_push_pending;
+    is_sent && status.is_complete && is_copied && status.unindexed == 0
 }
 
 /// A stream that lasted so long was not cut at once.

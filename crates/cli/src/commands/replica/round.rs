@@ -34,8 +34,7 @@ impl Round {
         direction: Direction,
         json: bool,
     ) -> Result<(), CliError> {
-        let run =
-            async |may_remove_many| round(folder, direction, Retries::few(), may_remove_many).await;
+        let run = async |agreed| round(folder, direction, Retries::few(), agreed, usize::MAX).await;
         output::reply(json, &with_consent(self.consent, run).await?, lines)
     }
 }
@@ -75,6 +74,7 @@ pub async fn round(
     direction: Direction,
     retries: Retries,
     may_remove_many: bool,
+    max_indexed: usize,
 ) -> Result<SyncReport, ReplicaError> {
     let replica = Replica::open(folder).await?;
     let mut shown = Progress::start(End::Unknown);
@@ -83,11 +83,19 @@ pub async fn round(
         if let Some(left) = of.objects_left.filter(|left| *left > 0) {
             shown.set_estimate(done.saturating_add(left));
         }
-        shown.show(done, "object", || vec![count(of.requests, "request")]);
+        shown.show(done, "object", || {
+            let mut parts = Vec::new();
+            if of.indexed > 0 {
+                parts.push(indexed(of));
+            }
+            parts.push(count(of.requests, "request"));
+            parts
+        });
     };
     let mut random = random;
     let mut context = SyncContext {
         may_remove_many,
+        max_indexed,
         progress: Some(&mut progress),
         ..SyncContext::new(now_ms(), &mut random)
     };
@@ -105,6 +113,12 @@ pub fn random() -> u128 {
     (half() << 64) | half()
 }
 
+/// The number of posts that the search index has read, in words.
+fn indexed(of: &SyncProgress) -> String {
+    let posts = u64::try_from(of.indexed).unwrap_or(u64::MAX);
+    format!("indexed {}", count(posts, "post"))
+}
+
 /// A round in words: a line, and others about the index, unsent changes and conflicts.
 pub fn lines(of: &SyncReport) -> Vec<String> {
     let objects = |number: usize| count(u64::try_from(number).unwrap_or(u64::MAX), "object");
@@ -114,9 +128,8 @@ pub fn lines(of: &SyncReport) -> Vec<String> {
         objects(of.work.removed),
         objects(of.work.pushed)
     )];
-    if of.indexed > 0 {
-        let indexed = u64::try_from(of.indexed).unwrap_or(u64::MAX);
-        lines.push(format!("{} indexed for searches", count(indexed, "post")));
+    if of.work.indexed > 0 {
+        lines.push(format!("{} for searches", indexed(&of.work)));
     }
     if of.dirty > 0 {
         lines.push(format!("{} of this device not sent yet", objects(of.dirty)));

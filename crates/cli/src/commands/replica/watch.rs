@@ -47,7 +47,7 @@ impl Watch {
             let started = Instant::now();
             // A round that is dropped half-way has stored each chunk with its cursor.
             let outcome = tokio::select! {
-                outcome = round::round(folder, Direction::Both, Retries::none(), false) => outcome,
+                outcome = round::round(folder, Direction::Both, Retries::none(), false, MAX_INDEXED) => outcome,
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
             let waiting = async {
@@ -87,6 +87,9 @@ impl Watch {
         Ok(())
     }
 }
+
+/// The largest number of posts that one round indexes, in some seconds. News waits meanwhile.
+const MAX_INDEXED: usize = 20_000;
 
 fn interval(text: &str) -> Result<Duration, String> {
     match parse_ms(text)? {
