@@ -5,7 +5,6 @@ use driftline_core::sync::{
 };
 use driftline_db::{Column, DbError, Row, Tx};
 use serde::Deserialize;
-use serde_json::Value;
 
 use crate::{ReplicaError, author_row, index_row, object_row::number};
 
@@ -27,7 +26,7 @@ impl EntryRow {
 }
 
 /// Stores objects of a source's library, which came in the full sync with this number or after it. Of several with one key the
-/// last one stays. Returns false if one has the counts alone of an entry that is not here.
+/// last one stays. Returns false if one has the update alone of an entry that is not here.
 pub(crate) fn put_all(
     tx: &mut Tx<'_>,
     library: &str,
@@ -47,11 +46,8 @@ pub(crate) fn put_all(
     let mut merged = Vec::new();
     for (key, value) in &partial {
         if let Some(whole) = merge(tx, library, key, value)? {
-            let whole = whole.to_string();
-            // The index has the name of the author, and no counts.
-            if value.get("account").is_some() {
-                unindexed.push(place(&whole));
-            }
+            // The index has the author's name, and facts such as the types of media, which an update may change.
+            unindexed.push(place(&whole));
             merged.push((*key, whole));
         }
     }
@@ -86,7 +82,7 @@ fn put_whole(
 }
 
 /// The value of a partial object; `None` if it is a whole one.
-fn partial_value(value: &RawJson) -> Option<Value> {
+fn partial_value(value: &RawJson) -> Option<&RawJson> {
     // Servers write a whole one in this order.
     let rest = value.get().strip_prefix(PLACE);
     let is_whole = rest.is_some_and(|rest| {
@@ -96,23 +92,22 @@ fn partial_value(value: &RawJson) -> Option<Value> {
     if is_whole {
         return None;
     }
-    value.read().ok().filter(is_partial_entry)
+    is_partial_entry(value.get()).then_some(value)
 }
 
-/// The value of an entry that is here with the counts of a partial object; `None` if it is not here, or they do not fit.
+/// The value of an entry that is here with the update of a partial object; `None` if it is not here, or they do not fit.
 fn merge(
     tx: &mut Tx<'_>,
     library: &str,
     key: &str,
-    partial: &Value,
-) -> Result<Option<Value>, ReplicaError> {
+    partial: &RawJson,
+) -> Result<Option<String>, ReplicaError> {
     let known = tx.query_opt(
         "select value from entry where library = $1 and key = $2",
         &[&library, &key],
         |row| row.text("value"),
     )?;
-    let known = known.and_then(|known| serde_json::from_str(&known).ok());
-    Ok(known.and_then(|known| merge_partial_entry(known, partial)))
+    Ok(known.and_then(|known| merge_partial_entry(&known, partial.get())))
 }
 
 /// The place in an entry's value; 0 if it has none.

@@ -94,16 +94,16 @@ async fn an_interrupted_full_sync_is_readable_and_goes_on_at_its_cursor() {
     assert_eq!((home.entries, home.is_complete), (3, true));
 }
 
-/// The counts of a post that the server takes to be on the device.
+/// The update of a post that the server takes to be on the device.
 fn counted(name: &str, place: u64) -> Value {
     let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako at sea"});
     let value =
-        json!({"place": place.to_string(), "counts": {"favourites_count": 5}, "account": account});
+        json!({"place": place.to_string(), "update": {"favourites_count": 5}, "account": account});
     json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
 }
 
 #[tokio::test]
-async fn counts_alone_change_the_stored_post() {
+async fn an_update_changes_the_stored_post() {
     let server = Server::start();
     let device = synced(&server, &[(HOME, "home", posts([1, 2]))]).await;
     server.then_news(json!([part(
