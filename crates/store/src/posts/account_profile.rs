@@ -255,3 +255,42 @@ fn store_terms(
 const INDEXED_CHARS: usize = 200;
 /// The shortest time between two names of an author that are no new or edited post's.
 const MIN_TIME_OF_NAMES_MS: u64 = 60 * 60 * 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_change_once_an_hour_whatever_the_clock() {
+        const SEEN_MS: i64 = 1_700_000_000_000;
+        const HOUR_MS: i64 = 3_600_000;
+        let names = Names {
+            acct: "eve".to_owned(),
+            display_name: "11:59".to_owned(),
+            url: None,
+            seen_at_ms: SEEN_MS,
+        };
+        let known = StoredProfiles(HashMap::from([("7".to_owned(), names)]));
+        let author = |display_name: &str| Author {
+            id: "7".into(),
+            acct: "eve".to_owned(),
+            display_name: display_name.to_owned(),
+            url: None,
+            uri: None,
+            raw: String::new(),
+        };
+        for (after_ms, expected) in [
+            (0, false),
+            (HOUR_MS - 1, false),
+            (HOUR_MS, true),
+            // The clock was set back.
+            (-60_000, false),
+            (-HOUR_MS, true),
+            (i64::MIN, true),
+        ] {
+            let now_ms = SEEN_MS.saturating_add(after_ms);
+            assert_eq!(known.is_renamed(&author("12:00"), now_ms), expected);
+            assert!(!known.is_renamed(&author("11:59"), now_ms));
+        }
+    }
+}
