@@ -76,7 +76,7 @@ impl<'j> Members<'j> {
     /// A member's value. Of repeated members the last counts.
     fn get(&self, name: &str) -> Option<&'j str> {
         let (_, value) = self.0.iter().rev().find(|(of, _)| *of == name)?;
-        Some(value)
+        Some(*value)
     }
 
     fn has(&self, name: &str) -> bool {
