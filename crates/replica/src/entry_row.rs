@@ -9,7 +9,7 @@ use driftline_core::sync::{
 };
 use driftline_db::{Column, DbError, Row, Tx};
 use serde::Deserialize;
-use serde_json::{Value, value::RawValue};
+use serde_json::value::RawValue;
 
 use crate::{
     ReplicaError, author_row, index_row,
@@ -40,7 +40,7 @@ impl EntryRow {
 }
 
 /// Stores objects of a source's library, which came in the full sync with this number or after it. Of several with one key the
-/// last one stays, and a partial one changes the one before it. Returns false if one has the counts alone of an entry that is
+/// last one stays, and a partial one changes the one before it. Returns false if one has the update alone of an entry that is
 /// not here.
 pub(crate) fn put_all(
     tx: &mut Tx<'_>,
@@ -61,21 +61,18 @@ pub(crate) fn put_all(
             values.push((key, Cow::Borrowed(value)));
             continue;
         };
-        // Its counts belong to the value that came before it.
+        // Its update belongs to the value that came before it.
         if keys.contains(key) {
             put_whole(tx, library, &values, full_sync)?;
             values.clear();
             keys.clear();
         }
-        let Some(whole) = merge(tx, library, key, &partial)? else {
+        let Some(whole) = merge(tx, library, key, partial)? else {
             is_whole = false;
             continue;
         };
-        let whole = whole.to_string();
-        // The index has the name of the author, and no counts.
-        if partial.get("account").is_some() {
-            unindexed.insert(key, place(&whole));
-        }
+        // The index has the author's name, and facts such as the types of media, which an update may change.
+        unindexed.insert(key, place(&whole));
         keys.insert(key);
         values.push((key, Cow::Owned(whole)));
     }
@@ -112,7 +109,7 @@ fn put_whole(
 }
 
 /// The value of a partial object; `None` if it is a whole one.
-fn partial_value(value: &RawJson) -> Option<Value> {
+fn partial_value(value: &RawJson) -> Option<&RawJson> {
     // Servers write a whole one in this order.
     let rest = value.get().strip_prefix(PLACE);
     let is_whole = rest.is_some_and(|rest| {
@@ -122,23 +119,22 @@ fn partial_value(value: &RawJson) -> Option<Value> {
     if is_whole {
         return None;
     }
-    value.read().ok().filter(is_partial_entry)
+    is_partial_entry(value.get()).then_some(value)
 }
 
-/// The value of an entry that is here with the counts of a partial object; `None` if it is not here, or they do not fit.
+/// The value of an entry that is here with the update of a partial object; `None` if it is not here, or they do not fit.
 fn merge(
     tx: &mut Tx<'_>,
     library: &str,
     key: &str,
-    partial: &Value,
-) -> Result<Option<Value>, ReplicaError> {
+    partial: &RawJson,
+) -> Result<Option<String>, ReplicaError> {
     let known = tx.query_opt(
         "select value from entry where library = $1 and key = $2",
         &[&library, &key],
         |row| row.text("value"),
     )?;
-    let known = known.and_then(|known| serde_json::from_str(&known).ok());
-    Ok(known.and_then(|known| merge_partial_entry(known, partial)))
+    Ok(known.and_then(|known| merge_partial_entry(&known, partial.get())))
 }
 
 /// The place in an entry's value; 0 if it has none.

@@ -23,7 +23,7 @@ async fn counts_change_the_post_that_came_before_them_in_a_chunk() {
         post
     };
     let mut with_others = counted("p1", 1);
-    with_others["value"]["counts"]["replies_count"] = json!(7);
+    with_others["value"]["update"]["replies_count"] = json!(7);
     let chunks = [
         // The counts are those of the version before.
         (
@@ -33,7 +33,7 @@ async fn counts_change_the_post_that_came_before_them_in_a_chunk() {
         ),
         (vec![edited("p1", 1, "c"), counted("p1", 1)], "c", json!(5)),
         (
-            vec![with_others, counted("p1", 1), counted("p2", 2)],
+            vec![counted("p1", 1), with_others, counted("p2", 2)],
             "c",
             json!(5),
         ),

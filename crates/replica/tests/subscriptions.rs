@@ -66,7 +66,7 @@ async fn an_interrupted_full_sync_is_readable_and_goes_on_at_its_cursor() {
 }
 
 #[tokio::test]
-async fn counts_alone_change_the_stored_post() {
+async fn an_update_changes_the_stored_post() {
     let server = Server::start();
     let device = synced(&server, &[(HOME, "home", posts([1, 2]))]).await;
     server.then_news(json!([part(

@@ -35,7 +35,7 @@ pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
 };
-pub use partial_entry::{is_partial_entry, merge_partial_entry};
+pub use partial_entry::{entry_update, is_partial_entry, merge_partial_entry};
 pub use profile::ProfileValue;
 pub use progress::{Binding, LibraryProgress};
 pub use pushed::{pushed, refused};

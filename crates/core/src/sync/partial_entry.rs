@@ -1,81 +1,271 @@
-use serde_json::{Map, Value};
+use std::fmt;
 
-/// True if a value of a source's library has the post's counts alone, not the whole post.
-pub fn is_partial_entry(value: &Value) -> bool {
-    value.get("counts").is_some() && value.get("status").is_none()
+use serde::{
+    Deserialize, Deserializer,
+    de::{MapAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+/// The members of a `Status` that may change without an edit, as JSON: a replica that has the post needs no others. For a
+/// boost, `reblog` has those of the boosted post. `None` if the text is not an object, or lacks the post that `is_boost` says
+/// it boosts: a device would keep its copy of that.
+pub fn entry_update(status: &str, is_boost: bool) -> Option<String> {
+    let status = Members::read(status)?;
+    let changing = |(name, _): &(&str, &str)| !is_kept(name);
+    let mut members: Vec<(&str, &str)> = status.iter().filter(changing).collect();
+    let boosted = match is_boost {
+        true => {
+            let boosted = Members::read(status.get(REBLOG)?)?;
+            Some(object(boosted.iter().filter(changing)))
+        }
+        false => None,
+    };
+    members.extend(boosted.as_deref().map(|boosted| (REBLOG, boosted)));
+    Some(object(members))
 }
 
-/// The whole value with the counts and the author's profile of a partial one; `None` if they are of different places or
-/// otherwise do not fit.
-pub fn merge_partial_entry(mut whole: Value, partial: &Value) -> Option<Value> {
-    let counts = partial.get("counts")?.as_object()?;
-    if whole.get("place")? != partial.get("place")? {
+/// True if a value of a source's library has the post's update alone, not the whole post.
+pub fn is_partial_entry(value: &str) -> bool {
+    Members::read(value).is_some_and(|value| value.has(UPDATE) && !value.has("status"))
+}
+
+/// The whole value of an entry with the update and the author's profile of a partial one; `None` if they are of different
+/// places or otherwise do not fit. Values pass unchanged, whatever they are.
+pub fn merge_partial_entry(whole: &str, partial: &str) -> Option<String> {
+    let (whole, partial) = (Members::read(whole)?, Members::read(partial)?);
+    if text(whole.get("place")?)? != text(partial.get("place")?)? {
         return None;
     }
-    let status = whole.get_mut("status")?.as_object_mut()?;
-    set_counts(status, counts)?;
-    if let Some(account) = partial.get("account") {
-        status.insert("account".to_owned(), account.clone());
-    }
-    Some(whole)
+    let status = Members::read(whole.get("status")?)?;
+    let update = Members::read(partial.get(UPDATE)?)?;
+    let boosted = match update.get(REBLOG) {
+        // Mastodon has no boosts of boosts.
+        Some(update) => {
+            let boosted = Members::read(status.get(REBLOG)?)?;
+            Some(boosted.updated(&Members::read(update)?, &[]))
+        }
+        None => None,
+    };
+    let account = partial.get(ACCOUNT).map(|account| (ACCOUNT, account));
+    let boosted = boosted.as_deref().map(|boosted| (REBLOG, boosted));
+    let others: Vec<(&str, &str)> = account.into_iter().chain(boosted).collect();
+    let status = status.updated(&update, &others);
+    Some(object(whole.iter().map(|(name, value)| match name {
+        "status" => (name, status.as_str()),
+        _ => (name, value),
+    })))
 }
 
-fn set_counts(status: &mut Map<String, Value>, counts: &Map<String, Value>) -> Option<()> {
-    for (name, count) in counts {
-        match (name.as_str(), count) {
-            // Mastodon has no boosts of boosts.
-            ("reblog", Value::Object(counts)) => {
-                let boosted = status.get_mut("reblog")?.as_object_mut()?;
-                let counts = counts.iter().filter(|(name, _)| *name != "reblog");
-                boosted.extend(counts.map(|(name, count)| (name.clone(), count.clone())));
-            }
-            ("reblog", _) => return None,
-            _ => {
-                status.insert(name.clone(), count.clone());
-            }
+/// True if a member of a `Status` is as it was in the whole object, unless an update has it.
+fn is_kept(name: &str) -> bool {
+    KEPT.contains(&name)
+}
+
+/// The members of a JSON object in their order. Names are without quotes, and else as they are written, as are the values.
+struct Members<'j>(Vec<(&'j str, &'j str)>);
+
+impl<'j> Members<'j> {
+    fn read(json: &'j str) -> Option<Self> {
+        serde_json::from_str(json).ok()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&'j str, &'j str)> {
+        self.0.iter().copied()
+    }
+
+    /// A member's value. Of repeated members the last counts.
+    fn get(&self, name: &str) -> Option<&'j str> {
+        let (_, value) = self.0.iter().rev().find(|(of, _)| *of == name)?;
+        Some(*value)
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.get(name).is_some()
+    }
+
+    /// The object with the members of an update, of which its own `reblog` is left out, and with some others. Members that
+    /// may change and are not among them are gone.
+    fn updated(&self, update: &Members<'_>, others: &[(&str, &str)]) -> String {
+        let new = update.iter().filter(|(name, _)| *name != REBLOG);
+        let new: Vec<(&str, &str)> = new.chain(others.iter().copied()).collect();
+        let is_new = |name: &str| new.iter().any(|(of, _)| *of == name);
+        let kept = self.iter();
+        let kept = kept.filter(|(name, _)| is_kept(name) && !is_new(name));
+        object(kept.chain(new.iter().copied()))
+    }
+}
+
+/// A JSON object with these members.
+fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) -> String {
+    let mut json = String::from("{");
+    for (index, (name, value)) in members.into_iter().enumerate() {
+        if index > 0 {
+            json.push(',');
+        }
+        for part in ["\"", name, "\":", value] {
+            json.push_str(part);
         }
     }
-    Some(())
+    json.push('}');
+    json
 }
+
+fn text(json: &str) -> Option<String> {
+    serde_json::from_str(json).ok()
+}
+
+impl<'de: 'j, 'j> Deserialize<'de> for Members<'j> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(MembersVisitor).map(Members)
+    }
+}
+
+struct MembersVisitor;
+
+impl<'de> Visitor<'de> for MembersVisitor {
+    type Value = Vec<(&'de str, &'de str)>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some((name, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+            let name = name.get();
+            let inner = name
+                .strip_prefix('"')
+                .and_then(|name| name.strip_suffix('"'));
+            members.push((inner.unwrap_or(name), value.get()));
+        }
+        Ok(members)
+    }
+}
+
+const UPDATE: &str = "update";
+const ACCOUNT: &str = "account";
+const REBLOG: &str = "reblog";
+
+/// The members that a partial object leaves out: they change with an edit alone (`driftline_mastodon::post_hashes`), never, or
+/// by rules of their own, as the last two do. A later version may take names out, and adds none: devices drop the others.
+const KEPT: [&str; 13] = [
+    "id",
+    "uri",
+    "url",
+    "created_at",
+    "edited_at",
+    "visibility",
+    "content",
+    "spoiler_text",
+    "sensitive",
+    "language",
+    "tags",
+    ACCOUNT,
+    REBLOG,
+];
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
+    fn merged(whole: &Value, partial: &Value) -> Option<Value> {
+        let merged = merge_partial_entry(&whole.to_string(), &partial.to_string())?;
+        Some(serde_json::from_str(&merged).expect("JSON"))
+    }
+
     #[test]
-    fn counts_and_the_profile_take_their_places_in_the_status() {
+    fn an_update_has_the_members_that_change_without_an_edit() {
+        let boosted = json!({"id": "1", "content": "text", "quote": {"state": "revoked"}, "tags": [], "reblog": null});
+        let status = json!({
+            "id": "2", "content": "", "favourites_count": 0, "poll": null, "new": [1], "reblog": boosted, "account": {},
+        });
+        let update = |status: &Value, is_boost| {
+            let update = entry_update(&status.to_string(), is_boost)?;
+            Some(serde_json::from_str::<Value>(&update).expect("JSON"))
+        };
+        let expected = json!({
+            "favourites_count": 0, "poll": null, "new": [1], "reblog": {"quote": {"state": "revoked"}},
+        });
+        assert_eq!(update(&status, true), Some(expected));
+        let plain = json!({"id": "2", "card": null, "reblog": null});
+        assert_eq!(update(&plain, false), Some(json!({"card": null})));
+        // A boost without its post.
+        for status in [plain, json!({"id": "2"})] {
+            assert_eq!(update(&status, true), None);
+        }
+        assert_eq!(update(&json!([]), false), None);
+    }
+
+    #[test]
+    fn an_update_and_the_profile_take_their_places_in_the_status() {
         let whole = json!({"place": "7", "status": {
             "id": "7", "content": "text", "favourites_count": 1, "poll": null, "account": {"acct": "ann", "note": "n"},
-            "reblog": {"content": "boosted", "favourites_count": 2},
+            "reblog": {"content": "boosted", "favourites_count": 2, "account": {"acct": "bob"}, "quote": {"state": "accepted"}},
+            "quote": {"state": "accepted"},
         }});
-        let partial = json!({"place": "7", "account": {"acct": "eve"}, "counts": {
-            "favourites_count": 3, "poll": {"votes_count": 4}, "reblog": {"favourites_count": 5},
+        let partial = json!({"place": "7", "account": {"acct": "eve"}, "update": {
+            "favourites_count": 3, "poll": {"votes_count": 4}, "reblog": {"favourites_count": 5, "reblog": {}},
         }});
-        assert!(is_partial_entry(&partial) && !is_partial_entry(&whole));
+        assert!(is_partial_entry(&partial.to_string()) && !is_partial_entry(&whole.to_string()));
+        // Members that the update lacks are gone.
         let expected = json!({"place": "7", "status": {
             "id": "7", "content": "text", "favourites_count": 3, "poll": {"votes_count": 4}, "account": {"acct": "eve"},
-            "reblog": {"content": "boosted", "favourites_count": 5},
+            "reblog": {"content": "boosted", "favourites_count": 5, "account": {"acct": "bob"}},
         }});
-        assert_eq!(merge_partial_entry(whole, &partial), Some(expected));
+        assert_eq!(merged(&whole, &partial), Some(expected));
+    }
+
+    #[test]
+    fn values_pass_as_they_are_written() {
+        let whole =
+            r#"{"place":"7","status":{"id":"7","content":"\ud800","a":1,"b\u0062":2,"url":1e400}}"#;
+        let now = r#"{"id":"7","content":"\ud800","b\u0062":18446744073709551617,"a":"\udfff","url":1e400}"#;
+        let update = entry_update(now, false).expect("an update");
+        let partial = format!(r#"{{"place":"\u0037","update":{update}}}"#);
+        assert!(is_partial_entry(&partial));
+        assert_eq!(
+            merge_partial_entry(whole, &partial).as_deref(),
+            Some(
+                r#"{"place":"7","status":{"id":"7","content":"\ud800","url":1e400,"b\u0062":18446744073709551617,"a":"\udfff"}}"#
+            )
+        );
+    }
+
+    #[test]
+    fn nesting_without_end_breaks_nothing() {
+        let depth = 100_000;
+        let update = [
+            r#"{"reblog":"#.repeat(depth),
+            "{}".to_owned(),
+            "}".repeat(depth),
+        ]
+        .concat();
+        let partial = format!(r#"{{"place":"7","update":{update}}}"#);
+        let whole = r#"{"place":"7","status":{"reblog":{"a":1}}}"#;
+        let expected = r#"{"place":"7","status":{"reblog":{}}}"#;
+        assert_eq!(
+            merge_partial_entry(whole, &partial).as_deref(),
+            Some(expected)
+        );
     }
 
     #[test]
     fn values_that_do_not_fit_are_not_merged() {
-        let partial = |counts: Value| json!({"place": "7", "counts": counts});
+        let partial = |update: Value| json!({"place": "7", "update": update});
         let whole = json!({"place": "7", "status": {"reblog": null}});
         let boost = partial(json!({"reblog": {"favourites_count": 5}}));
         for (whole, partial) in [
             (whole.clone(), boost),
             (whole.clone(), partial(json!({"reblog": null}))),
             (whole.clone(), partial(json!(3))),
-            (whole.clone(), json!({"counts": {}})),
-            (whole, json!({"place": "8", "counts": {}})),
+            (whole.clone(), json!({"update": {}})),
+            (whole, json!({"place": "8", "update": {}})),
             (json!({"place": "7"}), partial(json!({}))),
             (json!(3), partial(json!({}))),
         ] {
-            assert_eq!(merge_partial_entry(whole, &partial), None, "{partial}");
+            assert_eq!(merged(&whole, &partial), None, "{partial}");
         }
     }
 }

@@ -165,7 +165,7 @@ fn account(key: u64, looks: u64) -> Value {
         true => (key, format!("a{key}@far.example")),
         false => (key % 4, ACCTS[key as usize % 4].to_owned()),
     };
-    let name = match MANY.contains(&key) && key % 10 != 0 {
+    let name = match MANY.contains(&key) && !key.is_multiple_of(10) {
         true => NICKNAMES[0],
         false => NICKNAMES[(looks >> 40) as usize % NICKNAMES.len()],
     };
@@ -182,7 +182,7 @@ fn synced(key: u64, is_moved: bool, mut value: Value) -> SyncedObject {
 
 /// The counts of a post.
 fn partial(key: u64, is_moved: bool, looks: u64, is_renamed: Option<bool>) -> SyncedObject {
-    let mut value = json!({"counts": {"favourites_count": looks % 100}});
+    let mut value = json!({"update": {"favourites_count": looks % 100}});
     if let Some(is_renamed) = is_renamed {
         value["account"] = account(key, looks);
         if is_renamed {

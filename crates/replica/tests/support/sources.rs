@@ -27,7 +27,7 @@ pub fn post(name: &str, place: u64) -> Value {
 pub fn counted(name: &str, place: u64) -> Value {
     let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako at sea"});
     let value =
-        json!({"place": place.to_string(), "counts": {"favourites_count": 5}, "account": account});
+        json!({"place": place.to_string(), "update": {"favourites_count": 5}, "account": account});
     json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
 }
 

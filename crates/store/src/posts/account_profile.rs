@@ -25,6 +25,8 @@ struct Names {
     acct: String,
     display_name: String,
     url: Option<String>,
+    /// The time at which the source first showed these, in Unix ms.
+    seen_at_ms: i64,
 }
 
 impl Names {
@@ -50,7 +52,7 @@ impl StoredProfiles {
             .map(|author| without_nul(author.id.as_str()));
         let ids: HashSet<Cow<'_, str>> = ids.filter(|id| !id.is_empty()).collect();
         let rows = tx.query_each_later(
-            "select a.upstream_id, p.acct, p.display_name, p.url from account a
+            "select a.upstream_id, p.acct, p.display_name, p.url, p.seen_at_ms from account a
              join account_profile p on p.source_id = $2 and p.account_id = a.id and p.instance_id = $1
              where a.upstream_id = {row 1} and a.instance_id = $1",
             &[&source.instance_id(), &source.id()],
@@ -60,6 +62,7 @@ impl StoredProfiles {
                     acct: row.text("acct")?,
                     display_name: row.text("display_name")?,
                     url: row.opt_text("url")?,
+                    seen_at_ms: row.i64("seen_at_ms")?,
                 };
                 Ok((row.text("upstream_id")?, names))
             },
@@ -72,13 +75,18 @@ impl StoredProfiles {
         Ok(Self(tx.rows(pending.0)?.into_iter().collect()))
     }
 
-    /// True if the source has shown the author under other names than these.
-    pub(crate) fn is_renamed(&self, author: &Author) -> bool {
+    /// True if the source has shown the author under other names than these, and not since an hour: a name that is a clock
+    /// changes with each page.
+    pub(crate) fn is_renamed(&self, author: &Author, now_ms: i64) -> bool {
         let names = self.0.get(&*without_nul(author.id.as_str()));
         let url = author.url.as_deref().map(without_nul);
         let (acct, name) = (without_nul(&author.acct), without_nul(&author.display_name));
-        let is_known = |names: &Names| names.are(&acct, &name, url.as_deref());
-        !author.acct.is_empty() && names.is_some_and(|names| !is_known(names))
+        let is_other = |names: &Names| {
+            // A time that is further ahead is of a clock that was set back, and would hold names up for as long.
+            let is_new = now_ms.abs_diff(names.seen_at_ms) < MIN_TIME_OF_NAMES_MS;
+            !is_new && !names.are(&acct, &name, url.as_deref())
+        };
+        !author.acct.is_empty() && names.is_some_and(is_other)
     }
 }
 
@@ -245,3 +253,44 @@ fn store_terms(
 /// The beginning of a display name by which searches find its account. A server may send names of any
 /// length.
 const INDEXED_CHARS: usize = 200;
+/// The shortest time between two names of an author that are no new or edited post's.
+const MIN_TIME_OF_NAMES_MS: u64 = 60 * 60 * 1_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_change_once_an_hour_whatever_the_clock() {
+        const SEEN_MS: i64 = 1_700_000_000_000;
+        const HOUR_MS: i64 = 3_600_000;
+        let names = Names {
+            acct: "eve".to_owned(),
+            display_name: "11:59".to_owned(),
+            url: None,
+            seen_at_ms: SEEN_MS,
+        };
+        let known = StoredProfiles(HashMap::from([("7".to_owned(), names)]));
+        let author = |display_name: &str| Author {
+            id: "7".into(),
+            acct: "eve".to_owned(),
+            display_name: display_name.to_owned(),
+            url: None,
+            uri: None,
+            raw: String::new(),
+        };
+        for (after_ms, expected) in [
+            (0, false),
+            (HOUR_MS - 1, false),
+            (HOUR_MS, true),
+            // The clock was set back.
+            (-60_000, false),
+            (-HOUR_MS, true),
+            (i64::MIN, true),
+        ] {
+            let now_ms = SEEN_MS.saturating_add(after_ms);
+            assert_eq!(known.is_renamed(&author("12:00"), now_ms), expected);
+            assert!(!known.is_renamed(&author("11:59"), now_ms));
+        }
+    }
+}

@@ -29,6 +29,16 @@ pub struct Cursor {
     pub held: Option<i64>,
 }
 
+/// [`Cursor::held`] once a replica has an answer that ends at a USN. `held` is the one before it, `None` in a full sync. `has_more`
+/// is true if the replica still lacks something up to there: more of the answer, or, since an object that moved above the
+/// start of a full sync comes in no part of it, any news above that.
+pub fn held_after(held: Option<i64>, end: i64, has_more: bool) -> Option<i64> {
+    match has_more {
+        true => held,
+        false => Some(end),
+    }
+}
+
 /// The text is not one that this server has given as a cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("invalid cursor: expected one that this server has given, or null")]

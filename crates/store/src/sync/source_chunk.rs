@@ -63,8 +63,9 @@ pub struct SourceEntry {
     pub usn: i64,
     /// Its first USN. It counts entries that the reader may not see.
     pub first_usn: i64,
-    /// The USN since which only counts and the author's profile have changed. It is `usn` if that is not known, or if the
-    /// source lists the post at several places.
+    /// The USN since which the post has changed only without an edit. It is `usn` if that is not known, if there is a filter,
+    /// if the source lists the post at several places, or if the viewer is shown content of it that only other sources of the
+    /// instance were shown, which takes no USN here.
     pub content_usn: i64,
     /// The USN under which the source last showed other names of the author than before; `None` if it has not.
     pub profile_usn: Option<i64>,
@@ -88,8 +89,8 @@ pub struct SourceTombstone {
 }
 
 impl SourceEntry {
-    /// True if a replica that was complete at `held` ([`super::Cursor::held`]) lacks nothing but the counts and the author's
-    /// profile.
+    /// True if a replica that was complete at `held` ([`super::Cursor::held`]) lacks nothing but what changes without
+    /// an edit, and the author's profile.
     pub fn is_content_held(&self, held: i64) -> bool {
         self.content_usn <= held
     }
@@ -135,6 +136,17 @@ pub fn source_changes(
 ) -> Result<SourceChunk, StoreError> {
     let reading = SourceReading::begin(tx, view, sources, filter, limits)?;
     let top = source_update_count(tx, view.key)?;
+    changes(tx, view, &reading, (after, top), limits)
+}
+
+/// The changes after the first USN, up to the second one, which is the library's last.
+fn changes(
+    tx: &mut Tx<'_>,
+    view: SourceView,
+    reading: &SourceReading<'_>,
+    (after, top): (i64, i64),
+    limits: SourceLimits,
+) -> Result<SourceChunk, StoreError> {
     let mut part = reading.read(tx, UsnStream::Changes { after }, after, top)?;
     if let Some(column) = left_usns::column(view.reader) {
         let departures = UsnStream::Departures { after, column };
@@ -181,10 +193,13 @@ pub fn has_news(
     sources: &LazyReadableSources,
     after: i64,
 ) -> Result<bool, StoreError> {
-    if source_update_count(tx, view.key)? <= after {
+    let top = source_update_count(tx, view.key)?;
+    if top <= after {
         return Ok(false);
     }
-    let chunk = source_changes(tx, view, sources, None, after, SourceLimits::new(1))?;
+    let limits = SourceLimits::new(1);
+    let reading = SourceReading::begin(tx, view, sources, None, limits)?.plain();
+    let chunk = changes(tx, view, &reading, (after, top), limits)?;
     Ok(chunk.more || !chunk.entries.is_empty() || !chunk.gone.is_empty())
 }
 

@@ -89,6 +89,8 @@ pub(super) struct SourceReading<'f> {
     filter: SourceFilter<'f>,
     source: ReadableSource,
     limits: SourceLimits,
+    /// True if entries need no USNs of their content and of profiles.
+    is_plain: bool,
 }
 
 impl<'f> SourceReading<'f> {
@@ -111,7 +113,16 @@ impl<'f> SourceReading<'f> {
             filter,
             source: readable.filter(is_reader).ok_or(StoreError::NoSource)?,
             limits,
+            is_plain: false,
         })
+    }
+
+    /// The reading without the USNs of content and of profiles, for callers that only look whether there are entries.
+    pub(super) fn plain(self) -> Self {
+        Self {
+            is_plain: true,
+            ..self
+        }
     }
 
     /// Reads a stream between two USNs, of which the first is excluded.
@@ -286,6 +297,7 @@ impl<'f> SourceReading<'f> {
     ) -> Result<Vec<SourceItem>, StoreError> {
         let mut entries = match stream {
             UsnStream::Departures { .. } => HashMap::new(),
+            UsnStream::Changes { .. } if self.is_plain => self.entries(tx, rows)?,
             UsnStream::Changes { after } => self.changed_entries(tx, rows, after)?,
             UsnStream::Newest { top } => self.last_entries(tx, rows, top)?,
         };
@@ -332,16 +344,12 @@ impl<'f> SourceReading<'f> {
             claimed: false,
         });
         let keys = self.keys(tx, &names.collect::<Vec<_>>())?;
-        let authors = shown.iter().filter_map(|(_, post)| post.account);
-        let authors: HashSet<i64> = authors.map(sql).collect();
-        let renamed = account_profile::change_usns(tx, self.view.key, authors)?;
         let entry = |(row, post): (EntryRow, TimelinePost)| {
-            let author = post.account.map(sql);
             let entry = SourceEntry {
                 usn: row.at_usn,
                 first_usn: row.first_usn,
-                content_usn: row.at_usn,
-                profile_usn: author.and_then(|author| renamed.get(&author).copied()),
+                content_usn: row.content_usn(),
+                profile_usn: None,
                 place: post.id,
                 key: keys.get(&row.post_id)?.clone(),
                 post,
@@ -351,7 +359,24 @@ impl<'f> SourceReading<'f> {
         Ok(shown.into_iter().filter_map(entry).collect())
     }
 
-    /// [`SourceReading::entries`] with the USNs of their content, for replicas that have all changes up to `after`.
+    /// Adds the USNs of the authors' profiles to entries.
+    fn add_profiles(
+        &self,
+        tx: &mut Tx<'_>,
+        entries: &mut HashMap<i64, SourceEntry>,
+    ) -> Result<(), DbError> {
+        let authors = entries.values().filter_map(|entry| entry.post.account);
+        let authors: HashSet<i64> = authors.map(sql).collect();
+        let renamed = account_profile::change_usns(tx, self.view.key, authors)?;
+        for entry in entries.values_mut() {
+            let author = entry.post.account.map(sql);
+            entry.profile_usn = author.and_then(|author: i64| renamed.get(&author).copied());
+        }
+        Ok(())
+    }
+
+    /// [`SourceReading::entries`] with the USNs of their content and profiles, for replicas that have all changes up to
+    /// `after`.
     fn changed_entries(
         &self,
         tx: &mut Tx<'_>,
@@ -359,27 +384,21 @@ impl<'f> SourceReading<'f> {
         after: i64,
     ) -> Result<HashMap<i64, SourceEntry>, StoreError> {
         let mut entries = self.entries(tx, rows)?;
-        let is_old = |row: &&EntryRow| row.content_usn() <= after && entries.contains_key(&row.id);
-        let old: Vec<EntryRow> = rows.iter().filter(is_old).copied().collect();
-        if old.is_empty() {
-            return Ok(entries);
-        }
+        self.add_profiles(tx, &mut entries)?;
         // A replica has the place of the entry that came last, which need not be this one.
-        let posts: Vec<i64> = old.iter().map(|row| row.post_id).collect();
-        let mut counts: HashMap<i64, usize> = HashMap::new();
-        for row in self.rows_of_posts(tx, &posts)? {
-            *counts.entry(row.post_id).or_default() += 1;
+        let old = entries.values().filter(|entry| entry.content_usn <= after);
+        let old: Vec<i64> = old.map(|entry| sql(entry.post.post_id)).collect();
+        let mut places: HashMap<i64, usize> = HashMap::new();
+        // A filter may select by what changes without a USN, so a replica with one need not have any post.
+        if self.filter.is_none() && !old.is_empty() {
+            for row in self.rows_of_posts(tx, &old)? {
+                *places.entry(row.post_id).or_default() += 1;
+            }
         }
-        for row in old {
-            let is_only = counts.get(&row.post_id) == Some(&1);
-            let Some(entry) = entries.get_mut(&row.id).filter(|_| is_only) else {
-                continue;
-            };
-            entry.content_usn = match self.filter {
-                // The post may match by its author's new name.
-                Some(_) => row.content_usn().max(entry.profile_usn.unwrap_or_default()),
-                None => row.content_usn(),
-            };
+        for entry in entries.values_mut() {
+            if places.get(&sql(entry.post.post_id)) != Some(&1) {
+                entry.content_usn = entry.usn;
+            }
         }
         Ok(entries)
     }
@@ -392,6 +411,7 @@ impl<'f> SourceReading<'f> {
         top: i64,
     ) -> Result<HashMap<i64, SourceEntry>, StoreError> {
         let mut entries = self.entries(tx, rows)?;
+        self.add_profiles(tx, &mut entries)?;
         let posts: Vec<i64> = rows.iter().map(|row| row.post_id).collect();
         let mut places = self.rows_of_posts(tx, &posts)?;
         places.retain(|row| row.at_usn <= top && self.is_there(row));
@@ -427,8 +447,12 @@ impl<'f> SourceReading<'f> {
         };
         let places: Vec<Place> = there.iter().map(place).collect();
         let posts = timeline::at_places_of_source(tx, self.source, self.viewer, &places)?;
-        let shown = there.into_iter().zip(posts);
-        Ok(shown.filter_map(|(row, post)| Some((row, post?))).collect())
+        let shown = there.into_iter().zip(posts).filter_map(|(row, post)| {
+            let (post, content_hash) = post?;
+            let is_reported = row.content_hash == content_hash;
+            Some((EntryRow { is_reported, ..row }, post))
+        });
+        Ok(shown.collect())
     }
 
     /// The items for the ends of entries, by the entries' IDs: a tombstone, or the entry at which the

@@ -378,8 +378,12 @@ async fn note(
         Ok(()) => own_relationship(tx, context.account, other, now_ms).map(Ok),
         Err(refused) => Ok(Err(refused)),
     };
-    let written = caller.app.store.write(root, write).await?;
-    written.map(Json).map_err(ApiError::invalid)
+    match caller.app.store.write(root, write).await {
+        Ok(written) => written.map(Json).map_err(ApiError::invalid),
+        // It was deleted meanwhile.
+        Err(StoreError::NoAccount) => Err(ApiError::NotFound),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Removes the notes on an account and on its copy. The account may be gone.

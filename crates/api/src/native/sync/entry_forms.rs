@@ -1,16 +1,18 @@
-use std::{borrow::Cow, collections::HashMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
-use driftline_core::sync::RawJson;
+use driftline_core::sync::{RawJson, entry_update};
+use driftline_mastodon::RawObject;
 use driftline_store::{AccountId, SourceKey, StoreError, Tx, sync::SourceEntry};
 use serde::Serialize;
-use serde_json::{
-    Map, Value, json,
-    value::{RawValue, to_raw_value},
-};
+use serde_json::value::{RawValue, to_raw_value};
 
 use crate::mastodon::view::View;
 
-/// The forms of a chunk's entries: those that a replica held lack all but the counts, and all have the author's newest names.
+/// The forms of a chunk's entries: of those that a replica held comes the update alone, and all have the author's names as the
+/// source has last shown them.
 pub(super) struct EntryForms {
     /// The USN at which the replica was last complete.
     held: Option<i64>,
@@ -48,26 +50,28 @@ impl EntryForms {
         entry: &SourceEntry,
         status: &RawValue,
     ) -> Result<RawJson, serde_json::Error> {
-        if let Some(partial) = self.partial(entry, status) {
-            return Ok(RawJson::from(&partial));
+        let place = entry.place.to_string();
+        if let Some(update) = self.update(entry, status) {
+            let account = self.account(entry);
+            return RawJson::write(&PartialValue {
+                place,
+                update: &update,
+                account,
+            });
         }
         RawJson::write(&WholeValue {
-            place: entry.place.to_string(),
+            place,
             status: &self.whole(entry, status),
         })
     }
 
-    /// The partial value of an entry with this entity `Status`; `None` if the replica needs the whole one.
-    fn partial(&self, entry: &SourceEntry, status: &RawValue) -> Option<Value> {
+    /// The update of an entry with this entity `Status`; `None` if the replica needs the whole one.
+    fn update(&self, entry: &SourceEntry, status: &RawValue) -> Option<Box<RawValue>> {
         if !self.is_held(entry) {
             return None;
         }
-        let status: Map<String, Value> = serde_json::from_str(status.get()).ok()?;
-        let mut value = json!({ "place": entry.place.to_string(), "counts": counts(&status) });
-        if let Some(account) = self.account(entry) {
-            value["account"] = account;
-        }
-        Some(value)
+        let update = entry_update(status.get(), entry.post.boost_of.is_some())?;
+        RawValue::from_string(update).ok()
     }
 
     /// The entity `Status` of an entry with the author's newest names: the stored post has those of the time at which it was read.
@@ -80,22 +84,22 @@ impl EntryForms {
 
     fn with_newest_names(&self, entry: &SourceEntry, status: &RawValue) -> Option<Box<RawValue>> {
         let account = self.account(entry)?;
-        let mut status: Map<String, Value> = serde_json::from_str(status.get()).ok()?;
-        let shown = status.get("account")?;
-        if NAMES
-            .iter()
-            .all(|name| shown.get(name) == account.get(name))
-        {
+        let status = RawObject::from_value(status)?;
+        let names = |account: &RawObject<'_>| -> [Option<String>; 3] {
+            NAMES.map(|name| account.text(name).map(Cow::into_owned))
+        };
+        if names(&status.object("account")) == names(&RawObject::from_value(account)?) {
             return None;
         }
-        status.insert("account".to_owned(), account);
-        to_raw_value(&status).ok()
+        let mut members: BTreeMap<&str, &RawValue> = status.members().collect();
+        members.insert("account", account);
+        to_raw_value(&members).ok()
     }
 
     /// The author's changed profile, if the replica may lack it.
-    fn account(&self, entry: &SourceEntry) -> Option<Value> {
+    fn account(&self, entry: &SourceEntry) -> Option<&RawValue> {
         let author = entry.post.account.filter(|_| self.is_renamed(entry))?;
-        serde_json::from_str(self.renamed.get(&author)?.get()).ok()
+        self.renamed.get(&author).map(|account| &**account)
     }
 
     fn is_held(&self, entry: &SourceEntry) -> bool {
@@ -117,54 +121,14 @@ struct WholeValue<'a> {
     status: &'a RawValue,
 }
 
-/// The members of a status that may change without an edit, also those of a boosted post.
-fn counts(status: &Map<String, Value>) -> Map<String, Value> {
-    let members = |status: &Map<String, Value>| -> Map<String, Value> {
-        let members = COUNTS.iter().filter_map(|name| status.get_key_value(*name));
-        members
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect()
-    };
-    let mut counts = members(status);
-    if let Some(Value::Object(boosted)) = status.get("reblog") {
-        counts.insert("reblog".to_owned(), members(boosted).into());
-    }
-    counts
+/// The value of an entry that a replica has.
+#[derive(Serialize)]
+struct PartialValue<'a> {
+    place: String,
+    update: &'a RawValue,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    account: Option<&'a RawValue>,
 }
-
-/// The members that are not hashed as content (`driftline_mastodon::post_hashes`): counts, and what a server adds later.
-const COUNTS: [&str; 7] = [
-    "replies_count",
-    "reblogs_count",
-    "favourites_count",
-    "quotes_count",
-    "poll",
-    "card",
-    "mentions",
-];
 
 /// The names in the entity `Account`.
 const NAMES: [&str; 3] = ["acct", "display_name", "url"];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn counts_are_those_of_a_post_and_of_the_post_that_it_boosts() {
-        let boosted = json!({
-            "id": "1", "content": "text", "favourites_count": 3, "card": { "url": "u" }, "reblog": null,
-        });
-        let status = json!({
-            "id": "2", "content": "", "favourites_count": 0, "poll": null, "reblog": boosted, "account": {},
-        });
-        let Value::Object(status) = status else {
-            panic!("{status}");
-        };
-        let expected = json!({
-            "favourites_count": 0, "poll": null,
-            "reblog": { "favourites_count": 3, "card": { "url": "u" } },
-        });
-        assert_eq!(Value::Object(counts(&status)), expected);
-    }
-}

@@ -19,7 +19,8 @@ impl OpenStreams {
     /// together have too many, the one with the most makes room, so that no few accounts keep others out.
     ///
     /// # Errors
-    /// [`ApiError::Refused`] if all accounts together have too many streams, and none has more than this one.
+    /// [`ApiError::Refused`] if all accounts together have too many streams, and none has at least two more than this one: with
+    /// one more, the two would only change places.
     pub(super) fn open(&self, account: LocalAccountId) -> ApiResult<oneshot::Receiver<()>> {
         let mut streams = self.0.lock();
         streams.retain(|_, own| {

@@ -7,7 +7,8 @@ use driftline_store::{
     instance,
     sync::{
         Cursor, SourceChunk, SourceFilter, SourceLimits, SourceView, Start, count_shown_entries,
-        has_news, source_changes, source_cursor, source_newest, source_start, source_update_count,
+        has_news, held_after, source_changes, source_cursor, source_newest, source_start,
+        source_update_count,
     },
     timeline::TimelinePost,
     viewer::LazyReadableSources,
@@ -90,8 +91,8 @@ impl SourceReader<'_> {
                 }
                 let below = part.more.then_some(part.end);
                 // Not by the update count, which tells of changes that the viewer may not see.
-                let is_complete = !part.more && !has_news(tx, view, self.readable, cursor.usn)?;
-                let held = is_complete.then_some(cursor.usn);
+                let has_more = part.more || has_news(tx, view, self.readable, cursor.usn)?;
+                let held = held_after(None, cursor.usn, has_more);
                 let cursor = Cursor {
                     below,
                     held,
@@ -120,10 +121,7 @@ impl SourceReader<'_> {
                 let count = source_update_count(tx, source.key)?;
                 let cursor = Cursor {
                     after: part.more.then_some(part.end),
-                    held: match part.more {
-                        true => known.held,
-                        false => Some(count),
-                    },
+                    held: held_after(known.held, count, part.more),
                     ..source_cursor(tx, source.key, count)?
                 };
                 (LibraryState::Changes, part, cursor)
@@ -131,10 +129,7 @@ impl SourceReader<'_> {
             (Start::Current, Some(known)) if self.moves_cursor => {
                 // A distributed store may show fewer changes at this moment than the replica has.
                 let count = source_update_count(tx, source.key)?;
-                let held = match known.position() == count {
-                    true => Some(count),
-                    false => known.held,
-                };
+                let held = held_after(known.held, count, known.position() != count);
                 let cursor = Cursor { held, ..known };
                 (LibraryState::Changes, Part::default(), cursor)
             }
@@ -177,7 +172,7 @@ impl SourceReader<'_> {
     }
 
     /// The objects of a chunk, as many as fit into the limit of bytes, and at least one. Entries that a replica held at the USN
-    /// `held` come with their counts alone.
+    /// `held` come with their update alone.
     fn part(
         &self,
         tx: &mut Tx<'_>,
@@ -319,7 +314,7 @@ const PREFIX: &str = "source:";
 const ENTRY_BYTES: usize = 80;
 /// Few statuses are smaller, so few chunks have room for more posts.
 const MIN_STATUS_BYTES: usize = 800;
-/// Few objects with counts alone are smaller, so few chunks have room for more changes.
+/// Few partial objects are smaller, so few chunks have room for more changes.
 const MIN_CHANGE_BYTES: usize = 250;
 /// The time for which entries are counted. A library without a number tells as little as a chunk without objects.
 const TIME_TO_COUNT: Duration = Duration::from_millis(200);

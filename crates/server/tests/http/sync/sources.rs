@@ -2,7 +2,7 @@
 
 use driftline_core::{
     names::audience::Audience,
-    post::Visibility,
+    post::{Post, Visibility},
     predicate::{NameContext, Predicate},
     sync::LibraryDigest,
 };
@@ -97,6 +97,65 @@ async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
     world.close().await;
 }
 
+/// A post whose author has another name.
+fn renamed(n: u64, name: &str) -> Post {
+    let mut renamed = status(n).to_post();
+    let mut account: Value = serde_json::from_str(&renamed.author.raw).unwrap();
+    account["display_name"] = json!(name);
+    renamed.author.display_name = name.to_owned();
+    renamed.author.raw = account.to_string();
+    renamed
+}
+
+/// The source gives names a USN after this time.
+const HOUR_MS: i64 = 3_600_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_post_that_moves_up_during_a_full_sync_comes_whole() {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let mut feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let library = format!("source:{}", feed.source.id);
+    feed.poll(&[status(1), status(2), status(3)]).await;
+    let mut request = pull_of(&library, None);
+    request["max_entries"] = json!(1);
+    let mut part = ann.post_json(PULL, &request).await["news"][0].take();
+    assert_eq!(
+        (&part["state"], &part["more"]),
+        (&json!("full"), &json!(true))
+    );
+    let others = || [2, 3].map(|n| status(n).to_post());
+    feed.now_ms += HOUR_MS;
+    feed.poll_posts([renamed(1, "At sea")].into_iter().chain(others()).collect())
+        .await;
+    let mut statuses = Vec::new();
+    loop {
+        let objects = part["objects"].as_array().unwrap().iter();
+        statuses.extend(objects.map(|one| one["value"]["status"].clone()));
+        if part["state"] == "changes" && part["more"] == false {
+            break;
+        }
+        request["libraries"][0]["cursor"] = part["cursor"].clone();
+        part = ann.post_json(PULL, &request).await["news"][0].take();
+    }
+    let contents: Vec<&Value> = statuses.iter().map(|status| &status["content"]).collect();
+    assert_eq!(
+        contents,
+        ["<p>Post 3</p>", "<p>Post 2</p>", "<p>Post 1</p>"]
+    );
+    assert_eq!(statuses[2]["account"]["display_name"], "At sea");
+    // From now on the device has it.
+    feed.now_ms += HOUR_MS;
+    feed.poll_posts([renamed(1, "Ashore")].into_iter().chain(others()).collect())
+        .await;
+    let changes = news(&ann, &library, Some(&part["cursor"])).await;
+    let value = &changes["objects"][0]["value"];
+    assert_eq!(value["account"]["display_name"], "Ashore");
+    assert!(value["update"].is_object() && value["status"].is_null());
+    world.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
     let (world, _) = people_world(|_| {}).await;
@@ -108,11 +167,8 @@ async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
     let whole = news(&ann, &library, None).await;
     assert_eq!(whole["more"], false);
     // Another name of the author is no edit.
-    let mut renamed = status(1).to_post();
-    let mut account: Value = serde_json::from_str(&renamed.author.raw).unwrap();
-    account["display_name"] = json!("At sea");
-    renamed.author.display_name = "At sea".to_owned();
-    renamed.author.raw = account.to_string();
+    feed.now_ms += HOUR_MS;
+    let renamed = renamed(1, "At sea");
     feed.poll_posts(vec![renamed, status(2).to_post()]).await;
     let changes = news(&ann, &library, Some(&whole["cursor"])).await;
     let objects = changes["objects"].as_array().unwrap();
@@ -120,8 +176,8 @@ async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
     let value = &objects[0]["value"];
     assert!(value["place"].is_string() && value["status"].is_null());
     assert_eq!(value["account"]["display_name"], "At sea");
-    assert_eq!(value["counts"]["favourites_count"], 3);
-    assert!(value["counts"]["content"].is_null());
+    assert_eq!(value["update"]["favourites_count"], 3);
+    assert!(value["update"]["content"].is_null());
     // The stored post has the earlier name.
     let again = news(&ann, &library, None).await;
     let objects = again["objects"].as_array().unwrap().iter();
@@ -137,7 +193,7 @@ async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
     let changes = news(&ann, &library, Some(&changes["cursor"])).await;
     let value = &changes["objects"][0]["value"];
     assert_eq!(value["status"]["content"], "<p>Edited</p>");
-    assert!(value["counts"].is_null());
+    assert!(value["update"].is_null());
     world.close().await;
 }
 

@@ -2,7 +2,7 @@ use std::collections::HashSet;
 
 use driftline_core::{
     answer::{Abilities, Listed, Page},
-    post::{Author, Post},
+    post::{Author, Post, Visibility},
     refresh::Policy,
     timeline::{AbsenceRange, Machine, Reading, Request, RequestPurpose, Settings, Stored},
     upstream_id::{Key, UpstreamId},
@@ -206,7 +206,8 @@ fn after_page(commit: &CommitPage<'_>, stored: &Stored, is_history: bool) -> Mac
 struct Listing<'a> {
     /// Posts that may be changes, the oldest first, with each position once.
     observations: Vec<PostObservation<'a>>,
-    /// The living entries whose posts' content has not changed, the oldest first, with the authors as they are shown now.
+    /// The living entries whose posts' content has not changed and that all readers of the source are shown, the oldest first,
+    /// with the authors as they are shown now.
     unchanged: Vec<(i64, &'a Author)>,
     /// Those of their posts that may have other counts.
     recount_candidates: Vec<(i64, &'a Post)>,
@@ -319,7 +320,9 @@ fn listing<'a>(
         if observation.may_be_news() {
             observations.push(observation);
         } else if let Some(entry) = &observation.entry {
-            unchanged.push((entry.id, &listed.post.author));
+            if listed.post.visibility.narrowness() <= Visibility::Unlisted.narrowness() {
+                unchanged.push((entry.id, &listed.post.author));
+            }
             let is_outdated =
                 |look: Look| look.is_outdated_by(&listed.post, page.headers.sent_at_ms);
             if entry.look.is_some_and(is_outdated) {

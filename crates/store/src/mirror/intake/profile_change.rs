@@ -1,7 +1,8 @@
 //! Authors whom a page shows under other names than before.
 //!
 //! An author's names are no content of a post, so replicas would learn of other ones only with the author's next post. The
-//! entries that show the author take a USN, as they do for new counts: it is no edit.
+//! entries that show the author take a USN, as they do for new counts: it is no edit. At most once an hour, and not by posts
+//! that some readers are not shown: these posts would tell them of changes.
 
 use std::collections::HashMap;
 
@@ -19,7 +20,7 @@ use crate::{
 };
 
 /// Stores the changed profiles of authors, and notifies the source's library. `shown` are entries whose posts have not
-/// changed, the oldest first, with their authors as the page shows them. Of several profiles of an author the newest post's
+/// changed and are for everybody who reads the source, the oldest first, with their authors as the page shows them. Of several profiles of an author the newest post's
 /// counts. Locks the instance only if a profile has changed.
 pub(crate) fn take_in(
     tx: &mut Tx<'_>,
@@ -32,7 +33,7 @@ pub(crate) fn take_in(
         .iter()
         .map(|(_, author)| (author.id.as_str(), *author));
     let mut renamed: HashMap<&str, &Author> = newest.collect();
-    renamed.retain(|_, author| known.is_renamed(author));
+    renamed.retain(|_, author| known.is_renamed(author, now_ms));
     if renamed.is_empty() {
         return Ok(());
     }

@@ -254,15 +254,15 @@ pub fn source_picked(
     read_source(tx, source, range, viewer, Some(picks))
 }
 
-/// The posts that a source's timeline shows a viewer at places of its entries, in their order; `None`
-/// for a place at which it shows none. The entries must be as visible as `source` shows posts.
+/// The posts that a source's timeline shows a viewer at places of its entries, with the hashes of their content, in their
+/// order; `None` for a place at which it shows none. The entries must be as visible as `source` shows posts.
 pub(crate) fn at_places_of_source(
     tx: &mut Tx<'_>,
     source: ReadableSource,
     viewer: Viewer,
     places: &[Place],
-) -> Result<Vec<Option<TimelinePost>>, StoreError> {
-    stretch::at_places(tx, places, &Rule::Source(source, viewer))
+) -> Result<Vec<Option<(TimelinePost, i64)>>, StoreError> {
+    stretch::at_places(tx, places, source, viewer)
 }
 
 fn read_source(

@@ -18,6 +18,7 @@ use crate::{
     error::StoreError,
     id_types::{from_sql, sql},
     reservation::Bound,
+    viewer::{ReadableSource, Viewer},
 };
 
 /// The next places of all streams together, without repetitions.
@@ -108,18 +109,24 @@ pub(super) fn read(
     Ok(Stretch { posts, rest })
 }
 
-/// The posts that a timeline shows at some of its places, in their order; `None` for a place at which
-/// it shows none.
+/// The posts that a source's timeline shows at some of its places, with the hashes of their content, in their order; `None`
+/// for a place at which it shows none.
 pub(super) fn at_places(
     tx: &mut Tx<'_>,
     places: &[Place],
-    rule: &Rule<'_>,
-) -> Result<Vec<Option<TimelinePost>>, StoreError> {
+    source: ReadableSource,
+    viewer: Viewer,
+) -> Result<Vec<Option<(TimelinePost, i64)>>, StoreError> {
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let at_places = AtPlaces::load(tx, places, rule)?;
-    let posts = places.iter().map(|place| at_places.at(place));
+    let rule = Rule::Source(source, viewer);
+    let at_places = AtPlaces::load(tx, places, &rule)?;
+    let posts = places.iter().map(|place| {
+        let found = at_places.posts.get(&place.post_id);
+        let content_hash = found.map(|found| found.content_hash);
+        at_places.at(place).map(|post| post.zip(content_hash))
+    });
     Ok(posts.collect::<Result<_, _>>()?)
 }
 

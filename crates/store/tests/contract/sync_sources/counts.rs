@@ -1,22 +1,25 @@
-//! Entries of which a replica has all but the counts and the author's profile.
+//! Entries of which a replica has all but what changes without an edit.
 
 use driftline_core::{
     answer::{Listed, Page},
-    post::Post,
+    names::audience::Audience,
+    post::{Post, Visibility},
 };
 use driftline_store::{
-    Store, account, change_feed, notify,
+    Owner, Store, account, change_feed, notify,
     refresh::OutboxItem,
+    source::{NewSource, TokenLocation},
     sync::{SourceChunk, SourceLimits},
+    testing::new_source,
 };
 
 use super::{
     ALL, READERS, home, key, keys, poll, private,
-    replica::{OWNER, Replica, WORLD},
+    replica::{Filter, OWNER, Replica, WORLD},
 };
 use crate::{
-    refresh::MINUTE_MS,
-    world::{World, headers, newest_page, post, posts},
+    refresh::{HOUR_MS, MINUTE_MS},
+    world::{ANN, World, headers, newest_page, owned_name, post, posts, with},
 };
 
 on_both!(
@@ -24,6 +27,8 @@ on_both!(
     a_post_that_moves_up_during_a_full_sync_comes_whole,
     an_edit_that_moves_up_by_counts_comes_whole,
     a_post_at_two_places_comes_whole,
+    content_that_another_source_was_shown_comes_whole,
+    a_replica_with_a_filter_gets_whole_posts,
     what_others_may_not_see_decides_nothing,
     changed_names_come_with_the_counts,
 );
@@ -177,6 +182,46 @@ fn a_post_at_two_places_comes_whole(store: &Store) {
     assert_eq!((whole, partial), (vec![key(1), key(1)], vec![key(2)]));
 }
 
+/// A token of the source's owner shows the owner other content. It takes no USN here.
+fn content_that_another_source_was_shown_comes_whole(store: &Store) {
+    let mut world = home(store);
+    world.poll(posts([2, 1]));
+    let mut replicas = [OWNER, WORLD].map(|by| Replica::complete(&world, by));
+    let owner = Owner::Account(ANN);
+    let mut friends = World::added(
+        store,
+        NewSource {
+            owner,
+            audience: Audience::Private,
+            token: Some(TokenLocation::Environment("TOKEN_OF_FRIENDS".to_owned())),
+            ..new_source(&owned_name(owner, "friends"))
+        },
+    );
+    friends.now_ms = world.now_ms;
+    poll(&mut friends, vec![post(1, "to friends")]);
+    assert_eq!((recount(&world, 1), recount(&world, 2)), (1, 1));
+    let parts = replicas.each_mut().map(|replica| {
+        let (whole, partial, _) = pull(replica, &world, ALL);
+        assert_eq!(replica.posts, replica.by.shown(&world));
+        (whole, partial)
+    });
+    let expected = [(vec![key(1)], vec![key(2)]), (vec![], vec![key(1), key(2)])];
+    assert_eq!(parts, expected);
+}
+
+/// The filter may select a post by what changes without a USN.
+fn a_replica_with_a_filter_gets_whole_posts(store: &Store) {
+    let mut world = home(store);
+    world.poll(posts([2, 1]));
+    let mut replica = Replica::begin_full(&world, WORLD);
+    replica.change_filter(&world, Filter::EndsWith('t'));
+    replica.catch_up(&world, ALL);
+    assert!(replica.held.is_some());
+    assert_eq!(recount(&world, 1), 1);
+    let (whole, partial, _) = pull(&mut replica, &world, ALL);
+    assert_eq!((whole, partial), (vec![key(1)], vec![]));
+}
+
 /// A private post comes while the world's replica makes a full sync.
 fn what_others_may_not_see_decides_nothing(store: &Store) {
     let mut world = home(store);
@@ -192,6 +237,16 @@ fn what_others_may_not_see_decides_nothing(store: &Store) {
     recount(&world, 1);
     let (whole, partial, _) = pull(&mut replica, &world, ALL);
     assert_eq!((whole, partial), (vec![], vec![key(1)]));
+    // Other names of its author alone give nothing a USN.
+    let page = |name: &str| {
+        let secret = with(Visibility::Private, by("eve", name, 4));
+        vec![secret, private(3, "text"), post(2, "text"), post(1, "text")]
+    };
+    poll(&mut world, page("Eve"));
+    let before = world.usns();
+    world.now_ms += HOUR_MS;
+    world.poll(page("Eve at sea"));
+    assert_eq!(world.usns(), before);
 }
 
 fn by(author: &str, display_name: &str, id: u64) -> Post {
@@ -210,7 +265,10 @@ fn changed_names_come_with_the_counts(store: &Store) {
     let mut replica = Replica::complete(&world, WORLD);
     let source = world.source;
     assert_eq!(world.usns(), [(1, 1), (2, 2), (3, 3)]);
+    // Once an hour, since a name may be a clock.
     world.now_ms += MINUTE_MS;
+    assert_eq!(world.poll(page("Eve at sea")).update_count, 3);
+    world.now_ms += HOUR_MS;
     assert_eq!(world.poll(page("Eve at sea")).update_count, 5);
     assert_eq!(world.usns(), [(1, 4), (2, 2), (3, 5)]);
     let feed = world.read(move |tx| change_feed::after(tx, source, 3, 100));
@@ -233,9 +291,10 @@ fn changed_names_come_with_the_counts(store: &Store) {
     let eve = chunk.entries[0].post.account.expect("an author");
     let shown = world.read(move |tx| account::by_ids(tx, &[eve], &[source]));
     assert_eq!(shown[0].display_name, "Eve at sea");
-    // The same names again are no change.
-    world.now_ms += MINUTE_MS;
-    assert_eq!(world.poll(page("Eve at sea")).update_count, 5);
+    for name in ["Eve at sea", "Eve at 12:00"] {
+        world.now_ms += MINUTE_MS;
+        assert_eq!(world.poll(page(name)).update_count, 5, "{name}");
+    }
     // The replica has the profile now. A new post changes it, too.
     recount(&world, 1);
     let (_, partial, chunk) = pull(&mut replica, &world, ALL);

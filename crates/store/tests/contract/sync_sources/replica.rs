@@ -6,7 +6,7 @@ use driftline_core::{names::audience::Reader, post::Visibility};
 use driftline_store::{
     sync::{
         SourceChunk, SourceEntry, SourceLimits, SourceView, count_shown_entries, has_news,
-        source_changes, source_newest, source_update_count,
+        held_after, source_changes, source_newest, source_update_count,
     },
     timeline::{TimelinePost, Viewer},
     viewer::LazyReadableSources,
@@ -157,7 +157,7 @@ impl Replica {
         }
     }
 
-    /// True if it gets the counts of an entry alone, since it has the rest.
+    /// True if it gets the update of an entry alone, since it has the rest.
     pub(super) fn has_content(&self, entry: &SourceEntry) -> bool {
         self.held.is_some_and(|held| entry.is_content_held(held))
     }
@@ -171,7 +171,8 @@ impl Replica {
             State::Full { top, below } => {
                 let chunk = world.read(move |tx| {
                     let sources = LazyReadableSources::new(viewer);
-                    let filter = (filter != Filter::All).then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+                    let filter = (filter != Filter::All)
+                        .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
                     source_newest(tx, view, &sources, filter, top, below, limits)
                 });
                 let usns: Vec<i64> = chunk.entries.iter().map(|entry| entry.usn).collect();
@@ -192,7 +193,8 @@ impl Replica {
             State::At(after) => {
                 let chunk = world.read(move |tx| {
                     let sources = LazyReadableSources::new(viewer);
-                    let filter = (filter != Filter::All).then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
+                    let filter = (filter != Filter::All)
+                        .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
                     source_changes(tx, view, &sources, filter, after, limits)
                 });
                 let entries = chunk.entries.iter().map(|entry| entry.usn);
@@ -226,10 +228,9 @@ impl Replica {
             self.posts.retain(|key, _| self.seen.contains(key));
         }
         self.held = match self.state {
-            State::Full { .. } => None,
-            State::At(top) if is_swept => (!self.has_news(world)).then_some(top),
-            State::At(_) if chunk.more => self.held,
-            State::At(end) => Some(end),
+            State::Full { top, .. } => held_after(None, top, true),
+            State::At(top) if is_swept => held_after(None, top, self.has_news(world)),
+            State::At(end) => held_after(self.held, end, chunk.more),
         };
         chunk
     }
