@@ -39,12 +39,14 @@ impl SourceIntakeJob {
         let sweeps = intake.sweeps && intake.progress.full_sync > 1;
         // A person has changed the filter.
         let is_asked = !self.may_remove_many && !intake.is_gone && !row.is_refiltered;
-        // Counting reads all entries, so it is left out if the last number suffices.
+        // Counting reads all entries, so it is left out until it matters. A full sync may bring as many as it removes.
+        let begins = intake.progress.full_sync > intake.before.full_sync.max(1);
         let most = row.pull.removed + intake.gone.len();
-        let may_be_many = sweeps || is_mass_deletion(most, row.pull.held.unwrap_or_default());
-        let held = match is_asked && may_be_many {
-            true => Some(row.pull.removed + entry_row::count(tx, library)?),
-            false => row.pull.held,
+        let held = match row.pull.held {
+            None if is_asked && (begins || sweeps || is_mass_deletion(most, 0)) => {
+                Some(row.pull.removed + entry_row::count(tx, library)?)
+            }
+            known => known,
         };
         if intake.is_gone {
             counts.removed += entry_row::remove_all(tx, library)?;

@@ -230,8 +230,11 @@ impl Run<'_, '_> {
                 }
                 SyncStep::Push if direction == Direction::Pull || failed_push.is_some() => break,
                 SyncStep::Push => match self.push().await {
-                    // The server can perhaps be read.
-                    Err(error @ ReplicaError::Busy { .. }) => {
+                    // The server can perhaps be read. Without any answer, a push that decides something is sent again first.
+                    Err(error)
+                        if matches!(error, ReplicaError::Busy { .. })
+                            || (error.may_pass() && !self.session.is_resending()) =>
+                    {
                         self.session.nothing_to_push();
                         failed_push = Some(error);
                     }
@@ -244,7 +247,13 @@ impl Run<'_, '_> {
         while !self.sources.next().is_empty() {
             self.pull(None).await?;
         }
-        failed_push.map_or(Ok(()), Err)
+        let Some(error) = failed_push else {
+            return Ok(());
+        };
+        if direction != Direction::Push {
+            self.replica.write(subscription_row::end_pulls).await?;
+        }
+        Err(error)
     }
 
     /// Sends one request for the account's library, if `own` is one, and the sources that may have news. Stores the answer.

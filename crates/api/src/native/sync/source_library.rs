@@ -118,7 +118,11 @@ impl SourceReader<'_> {
                 if is_empty && !self.moves_cursor && after == known.position() {
                     return Ok(None);
                 }
-                let count = source_update_count(tx, source.key)?;
+                // The end of what was read: another look may see more on a distributed store.
+                let count = match part.more {
+                    true => source_update_count(tx, source.key)?,
+                    false => part.end,
+                };
                 let cursor = Cursor {
                     after: part.more.then_some(part.end),
                     held: held_after(known.held, count, part.more),

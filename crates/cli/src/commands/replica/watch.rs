@@ -59,6 +59,10 @@ impl Watch {
                         if report.has_changes() {
                             output::reply(json, &report, round::lines)?;
                         }
+                        if report.work.indexed >= MAX_INDEXED {
+                            sleep(MIN_PAUSE).await;
+                            return Ok(());
+                        }
                         match listener.renew(folder).await {
                             Ok(()) => listener.wait(folder, self.every, earliest).await,
                             // The next round reports the error.
