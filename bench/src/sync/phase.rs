@@ -9,7 +9,7 @@ use crate::failure::Failure;
 pub(super) struct Phase {
     pub(super) seconds: f64,
     /// The time that the search index took afterwards.
-    #[serde(default)]
+    #[serde(default = "nan")]
     pub(super) index_seconds: f64,
     /// The number of requests that were answered.
     pub(super) requests: f64,
@@ -33,6 +33,10 @@ pub(super) struct Phases {
     /// Comparisons with the server, of all and of a part that a filter selects.
     #[serde(default = "unknown")]
     pub(super) verified: [Phase; 2],
+}
+
+fn nan() -> f64 {
+    f64::NAN
 }
 
 fn unknown() -> [Phase; 2] {
