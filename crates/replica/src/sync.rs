@@ -336,7 +336,7 @@ impl Run<'_, '_> {
         own.into_iter().chain(self.sources.next()).collect()
     }
 
-    /// What is stored of the account's part of an answer; `None` if the stored push is sent again first.
+    /// The job that stores the account's part of an answer; `None` if the stored push is sent again first.
     fn take_own(&mut self, answer: SyncAnswer) -> Result<Option<IntakeJob>, ReplicaError> {
         let intake = self.session.pulled(answer);
         let intake = intake.map_err(|stop| self.stopped(stop))?;
