@@ -133,6 +133,6 @@ fn world() -> ServerConfig {
 
 /// Statements of a process that do not belong to polls, each second.
 const BESIDES: f64 = 7.5;
-/// Statements of the polls themselves, each second.
-const POLLS: f64 = 37.0;
+/// Statements of the polls themselves, each second. One of each asks for the names of authors.
+const POLLS: f64 = 39.0;
 const SOURCES: u64 = 40;
