@@ -223,8 +223,8 @@ fn left(end: End, done: u64, per_s: Option<f64>, elapsed: Duration) -> Option<St
 /// The number of things that are done, and of all where that is known.
 fn amount(end: End, done: u64, thing: &str) -> String {
     match end {
-        End::Count(total) => format!("{done} of {}", count(total, thing)),
-        End::Estimate(total) => format!("{done} of about {}", count(total, thing)),
+        // The time left says that an estimate is one.
+        End::Count(total) | End::Estimate(total) => format!("{done} of {}", count(total, thing)),
         End::Unknown | End::Time(_) => count(done, thing),
     }
 }
@@ -340,13 +340,18 @@ mod tests {
     #[test]
     fn an_estimate_has_room_on_80_columns() {
         let end = End::Estimate(20_000);
-        let parts = [
-            amount(end, 12_000, "object"),
-            rate(Some(9_000.0)),
-            left(end, 12_000, Some(9_000.0), Duration::from_secs(2)).unwrap(),
-        ];
-        let expected = "12000 of about 20000 objects, 9000/s, about 1s left";
-        assert_eq!(fit(&parts, 80 - prefix_columns(end, 80)), expected);
+        let shown = |end, done, per_s| {
+            let parts = [
+                amount(end, done, "object"),
+                rate(Some(per_s)),
+                left(end, done, Some(per_s), Duration::from_secs(2)).unwrap(),
+            ];
+            fit(&parts, 80 - prefix_columns(end, 80))
+        };
+        let expected = "12000 of 20000 objects, 9000/s, about 1s left";
+        assert_eq!(shown(end, 12_000, 9_000.0), expected);
+        let expected = "100000 of 1000000 objects, 15000/s, about 1m left";
+        assert_eq!(shown(End::Estimate(1_000_000), 100_000, 15_000.0), expected);
         assert_eq!(amount(End::Unknown, 12_000, "object"), "12000 objects");
         assert_eq!(amount(End::Count(3), 1, "hour"), "1 of 3 hours");
         // More came than was expected.
