@@ -41,7 +41,7 @@ impl Watch {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = mpsc::channel();
         thread::spawn(move || {
-            // The pipe is closed at the first line that nobody receives.
+            // The receiver is gone: the pipe is closed at the next line.
             let mut lines = stdout.lines().map_while(Result::ok);
             let _ = lines.try_for_each(|line| sender.send(line));
         });

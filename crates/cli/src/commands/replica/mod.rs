@@ -57,7 +57,7 @@ enum ReplicaCommand {
     Pull(round::Round),
     /// Send the changes of this device.
     ///
-    /// Those of the server are fetched before. Changes that come to the server meanwhile are left to the next pull.
+    /// A pull comes before. Changes that come to the server meanwhile are left to the next pull.
     Push(round::Round),
     /// Fetch changes, and send those of this device.
     ///

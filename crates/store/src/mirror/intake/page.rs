@@ -209,7 +209,7 @@ struct Listing<'a> {
     /// The living entries whose posts' content has not changed and that all readers of the source are shown, the oldest first,
     /// with the authors as they are shown now.
     unchanged: Vec<(i64, &'a Author)>,
-    /// Those of their posts that may have other counts.
+    /// The posts of unchanged entries whose counts may have changed.
     recount_candidates: Vec<(i64, &'a Post)>,
     /// For each listed post, true if no page of the source had shown it.
     new: Vec<bool>,

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use driftline_core::{names::object_uri::UriKey, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
+use serde::Deserialize;
 
 use super::timeline_post::TimelinePost;
 use crate::{
@@ -119,7 +120,7 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
         account: row.opt_i64("author_id")?.map(from_sql).transpose()?,
         created_at_ms: row.opt_i64("created_at_ms")?,
         edited_at_ms: content.edited_at_ms,
-        visibility: Visibility::named_or_narrowest(row.str("visibility")?),
+        visibility: content.visibility(Visibility::named_or_narrowest(row.str("visibility")?)),
         boost_of: row.opt_text("boost_of_upstream_id")?,
         raw: content.raw,
         copies: Vec::new(),
@@ -143,6 +144,28 @@ struct Content {
     edited_at_ms: Option<i64>,
     hash: i64,
     raw: String,
+    /// True if only a narrower scope was shown it.
+    is_scoped: bool,
+}
+
+impl Content {
+    /// The visibility that goes with it. A narrower scope may be shown a narrower one before everybody is: its library has had
+    /// the USN of that, and gets no other one when everybody is shown it.
+    fn visibility(&self, of_post: Visibility) -> Visibility {
+        if !self.is_scoped {
+            return of_post;
+        }
+        let status = serde_json::from_str::<Status>(&self.raw).ok();
+        let named = status.and_then(|status| status.visibility?.parse().ok());
+        let both = [Some(of_post), named].into_iter().flatten();
+        both.max_by_key(|of| of.narrowness()).unwrap_or(of_post)
+    }
+}
+
+/// The part of a status that says who may see it.
+#[derive(Deserialize)]
+struct Status {
+    visibility: Option<String>,
 }
 
 /// The content that a viewer is shown. It is the viewer's own, unless everybody was shown a newer
@@ -155,6 +178,7 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
             edited_at_ms,
             hash,
             raw: String::new(),
+            is_scoped: false,
         }));
     };
     let scope = ContentScope::from_sql(row.i64("content_scope")?);
@@ -165,6 +189,7 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
                 edited_at_ms: row.opt_i64("own_edited_at_ms")?,
                 hash: row.opt_i64("own_hash")?.unwrap_or_default(),
                 raw: own,
+                is_scoped: true,
             });
         } else if let Some(members) = row.opt_text("members_raw")?
             && readable.own() != Some(scope)
@@ -173,6 +198,7 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
                 edited_at_ms: row.opt_i64("members_edited_at_ms")?,
                 hash: row.opt_i64("members_hash")?.unwrap_or_default(),
                 raw: members,
+                is_scoped: true,
             });
         }
     }
@@ -181,6 +207,7 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
             edited_at_ms,
             hash,
             raw,
+            is_scoped: false,
         });
     }
     // The first of those with the latest edit.

@@ -28,6 +28,7 @@ on_both!(
     an_edit_that_moves_up_by_counts_comes_whole,
     a_post_at_two_places_comes_whole,
     content_that_another_source_was_shown_comes_whole,
+    a_visibility_that_one_source_shows_before_another_does_not_change_without_a_usn,
     a_replica_with_a_filter_gets_whole_posts,
     what_others_may_not_see_decides_nothing,
     changed_names_come_with_the_counts,
@@ -183,12 +184,10 @@ fn a_post_at_two_places_comes_whole(store: &Store) {
 }
 
 /// A token of the source's owner shows the owner other content. It takes no USN here.
-fn content_that_another_source_was_shown_comes_whole(store: &Store) {
-    let mut world = home(store);
-    world.poll(posts([2, 1]));
-    let mut replicas = [OWNER, WORLD].map(|by| Replica::complete(&world, by));
+/// A private source of the same server, read with a token.
+fn friends(store: &Store) -> World {
     let owner = Owner::Account(ANN);
-    let mut friends = World::added(
+    World::added(
         store,
         NewSource {
             owner,
@@ -196,7 +195,37 @@ fn content_that_another_source_was_shown_comes_whole(store: &Store) {
             token: Some(TokenLocation::Environment("TOKEN_OF_FRIENDS".to_owned())),
             ..new_source(&owned_name(owner, "friends"))
         },
-    );
+    )
+}
+
+fn a_visibility_that_one_source_shows_before_another_does_not_change_without_a_usn(store: &Store) {
+    let (mut world, mut friends) = (home(store), friends(store));
+    world.poll(posts([2, 1]));
+    friends.now_ms = world.now_ms;
+    poll(&mut friends, posts([2, 1]));
+    let mut replica = Replica::complete(&friends, OWNER);
+    let narrowed = || {
+        let mut unlisted = with(Visibility::Unlisted, post(2, "text"));
+        unlisted.raw = unlisted
+            .raw
+            .replacen('{', r#"{"visibility":"unlisted","#, 1);
+        vec![unlisted, post(1, "text")]
+    };
+    poll(&mut friends, narrowed());
+    replica.catch_up(&friends, ALL);
+    assert_eq!(replica.posts, OWNER.shown(&friends));
+    world.now_ms = friends.now_ms;
+    poll(&mut world, narrowed());
+    replica.catch_up(&friends, ALL);
+    assert_eq!(replica.posts, OWNER.shown(&friends));
+    assert_eq!(replica.posts[&key(2)].visibility, Visibility::Unlisted);
+}
+
+fn content_that_another_source_was_shown_comes_whole(store: &Store) {
+    let mut world = home(store);
+    world.poll(posts([2, 1]));
+    let mut replicas = [OWNER, WORLD].map(|by| Replica::complete(&world, by));
+    let mut friends = friends(store);
     friends.now_ms = world.now_ms;
     poll(&mut friends, vec![post(1, "to friends")]);
     assert_eq!((recount(&world, 1), recount(&world, 2)), (1, 1));
