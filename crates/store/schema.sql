@@ -300,6 +300,7 @@ create table scoped_content (
     content_hash {i64} not null,
     edited_at_ms {i64},
     read_at_ms {i64} not null,
+    visibility text not null,
     raw text not null,
     primary key ({key post_id, scope + instance_id})
 ) {strict};

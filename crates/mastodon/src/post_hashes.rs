@@ -3,7 +3,8 @@
 //! They depend on the meaning of a post's JSON: on the decoded values of the members that are named
 //! here, in a canonical form. A missing member, `null` and an empty list are equal. `1.0` equals
 //! `1e0`, with all digits of any number. Texts are only decoded. The order of keys does not matter,
-//! and of repeated keys the last counts. A post's content includes its tags, its language and the fact of being a reply. Its state also depends on
+//! and of repeated keys the last counts. A post's content includes its tags, its language,
+//! the fact of being a reply and the visibility of what it boosts. Its state also depends on
 //! the other labels of its text: mentions and a preview, which a server may change without an edit. Hashes are stored, so
 //! their computation must not change.
 //! `tests/golden/post_hashes.txt` contains expected results.
@@ -11,7 +12,7 @@
 use std::collections::BTreeMap;
 
 use driftline_core::{
-    post::{Post, PostHashes},
+    post::{Post, PostHashes, Visibility},
     post_text::split,
 };
 use serde_json::value::RawValue;
@@ -126,9 +127,20 @@ impl Fnv {
         });
         if let (Boosts::Read, Some(reblog)) = (boosts, status.get("reblog")) {
             match RawObject::from_value(reblog) {
-                Some(boosted) => self.content(&boosted, Boosts::Leave),
+                Some(boosted) => {
+                    self.content(&boosted, Boosts::Leave);
+                    self.narrowed(&boosted);
+                }
                 None => self.value(Some(reblog)),
             }
+        }
+    }
+
+    /// Adds the visibility of a boosted post that not everybody may see: boosts do not show it.
+    fn narrowed(&mut self, boosted: &RawObject<'_>) {
+        let visibility = boosted.text("visibility");
+        if let Some(name) = visibility.filter(|name| name != Visibility::Public.name()) {
+            self.text(name.as_bytes());
         }
     }
 

@@ -13,7 +13,11 @@ use driftline_db::{DbError, PendingRows, Tx};
 
 use crate::{
     id_types::{InstanceId, LocalAccountId, SourceId, SourceKey, from_sql, sql},
-    mirror::source_kind::{IS_LISTED, IS_OF_THREADS},
+    mirror::{
+        machine::{IS_WITH_TOKEN, scope_from_row},
+        source_kind::{IS_LISTED, IS_OF_THREADS},
+    },
+    posts::content_scope::ContentScope,
 };
 
 /// The viewer of a timeline or a post.
@@ -116,6 +120,8 @@ pub struct ReadableSource {
     pub is_of: SourceOwner,
     /// True if it is one of [`crate::thread_source`], which are not part of timelines.
     pub is_of_threads: bool,
+    /// The people to whom its upstream's answers are shown.
+    pub(crate) scope: ContentScope,
 }
 
 /// The owner of a source, from the view of a viewer.
@@ -178,8 +184,8 @@ impl ReadableSources {
         let owner_id = viewer.owner().map(Owner::id);
         let rows = tx.query_later(
             &format!(
-                "select id, instance_id, owner_id, audience, {IS_OF_THREADS} as is_of_threads
-                 from source where audience = 'public' or owner_id = $1 or audience = 'members' and $2"
+                "select id, instance_id, owner_id, audience, {IS_OF_THREADS} as is_of_threads, {IS_WITH_TOKEN}
+                 from source s where audience = 'public' or owner_id = $1 or audience = 'members' and $2"
             ),
             &[&owner_id, &owner_id.is_some()],
             move |row| {
@@ -191,6 +197,7 @@ impl ReadableSources {
                     instance: from_sql(row.i64("instance_id")?)?,
                 };
                 let is_of_threads = row.bool("is_of_threads")?;
+                let scope = scope_from_row(row)?;
                 Ok(audience.shows(reader).map(|shows| ReadableSource {
                     key,
                     shows,
@@ -201,6 +208,7 @@ impl ReadableSources {
                         (Owner::Account(_), _) => SourceOwner::Account,
                     },
                     is_of_threads,
+                    scope,
                 }))
             },
         )?;

@@ -68,7 +68,8 @@ impl ReadableScopes {
         }
     }
 
-    /// The scopes of a source's readers, as far as this one scope tells them.
+    /// The scopes of a source's readers, as far as this one scope tells them. The content is then that which the source
+    /// was shown.
     pub(crate) fn of_scope(scope: ContentScope) -> ReadableScopes {
         ReadableScopes {
             own: Some(scope).filter(|scope| *scope != ContentScope::WORLD),

@@ -209,7 +209,8 @@ fn posts(
              p.read_at_ms, p.visibility, p.claimed, p.raw, p.content_scope, p.boost_of_upstream_id,
              (select a.acct_id from account a
               where a.id = p.account_id and a.instance_id = p.instance_id) as author_id,
-             c.raw as own_raw, c.edited_at_ms as own_edited_at_ms, c.read_at_ms as own_read_at_ms
+             c.raw as own_raw, c.edited_at_ms as own_edited_at_ms, c.read_at_ms as own_read_at_ms,
+             c.visibility as own_visibility
          from post p left join scoped_content c
              on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
          where p.id {in $1} and p.instance_id = $2",
@@ -242,6 +243,7 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<(i64, ExportPost)
         if post.raw.is_none() || post.edited_at_ms <= edited_at_ms {
             post.edited_at_ms = edited_at_ms;
             post.fetched_at_ms = row.i64("own_read_at_ms")?;
+            post.visibility = Visibility::named_or_narrowest(row.str("own_visibility")?);
             post.raw = Some(own);
         }
     }

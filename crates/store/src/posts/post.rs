@@ -112,7 +112,7 @@ pub(crate) fn stored_later(
              left join post p on p.id = u.post_id and p.instance_id = $1
              left join freshness f on f.post_id = u.post_id and f.instance_id = $1
              left join scoped_content c on c.post_id = u.post_id and c.instance_id = $1 and c.scope = $2
-                 and not (p.content_scope = 0 and coalesce(p.edited_at_ms, 0) > coalesce(c.edited_at_ms, 0))
+                 and not {LATER_EDIT}
              where u.upstream_id = {{row 1}} and u.instance_id = $1",
             scoped_columns("$2")
         ),
@@ -160,7 +160,7 @@ pub(crate) fn by_ids(
             "select {} from post p
              left join freshness f on f.post_id = p.id and f.instance_id = p.instance_id
              left join scoped_content c on c.post_id = p.id and c.instance_id = p.instance_id and c.scope = $3
-                 and not (p.content_scope = 0 and coalesce(p.edited_at_ms, 0) > coalesce(c.edited_at_ms, 0))
+                 and not {LATER_EDIT}
              where p.id {{in $1}} and p.instance_id = $2",
             scoped_columns("$3")
         ),
@@ -199,17 +199,21 @@ pub(crate) const COLUMNS: &str = "p.id, p.upstream_id, p.edited_at_ms,
     cast(null as text) as other_raw";
 
 /// The columns that [`from_row`] reads, of `post p`, `freshness f` and `scoped_content c`, with the
-/// content of a scope, which this parameter names. A later edit that everybody was shown takes
-/// precedence.
+/// content of a scope, which this parameter names. [`LATER_EDIT`]s take precedence.
 fn scoped_columns(scope: &str) -> String {
     SCOPED_COLUMNS.replace("{scope}", scope)
 }
+
+/// True if all readers of `scoped_content c` were shown a later edit of its `post p`.
+pub(crate) const LATER_EDIT: &str =
+    "(p.content_scope in (0, -1) and coalesce(p.edited_at_ms, 0) > coalesce(c.edited_at_ms, 0))";
 
 const SCOPED_COLUMNS: &str = "p.id, p.upstream_id,
     case when c.post_id is null then p.edited_at_ms else c.edited_at_ms end as edited_at_ms,
     case when c.post_id is null then {greatest}(p.read_at_ms, coalesce(f.refreshed_at_ms, p.read_at_ms))
         else c.read_at_ms end as read_at_ms,
-    coalesce(c.content_hash, p.content_hash) as content_hash, p.deleted_at_ms, p.visibility, p.listed, p.in_public,
+    coalesce(c.content_hash, p.content_hash) as content_hash, p.deleted_at_ms,
+    coalesce(c.visibility, p.visibility) as visibility, p.listed, p.in_public,
     p.claimed, p.from_history, p.returns, p.boost_of_upstream_id is not null as is_boost, p.content_scope,
     c.post_id is not null as has_scoped,
     case when c.post_id is null and p.content_scope <> {scope} then p.raw end as other_raw";

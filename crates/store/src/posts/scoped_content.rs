@@ -50,13 +50,13 @@ fn nested_posts(json: &str) -> Vec<(String, String)> {
 /// instance must be held.
 pub(crate) fn keep_own(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
     tx.execute_many_later(
-        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
-         select p.id, p.instance_id, p.content_scope, p.content_hash, p.edited_at_ms, p.read_at_ms, p.raw
+        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, visibility, raw)
+         select p.id, p.instance_id, p.content_scope, p.content_hash, p.edited_at_ms, p.read_at_ms, p.visibility, p.raw
          from {rows as r(id)} join post p on p.id = r.id
          where p.instance_id = $1 and p.raw is not null and p.content_scope <> 0
          on conflict ({key post_id, scope + instance_id}) do update
          set content_hash = excluded.content_hash, edited_at_ms = excluded.edited_at_ms,
-             read_at_ms = excluded.read_at_ms, raw = excluded.raw",
+             read_at_ms = excluded.read_at_ms, visibility = excluded.visibility, raw = excluded.raw",
         &[&instance_id],
         &[Column::i64(posts.iter().copied())],
     )
@@ -89,18 +89,19 @@ pub(crate) fn store(
     let ended = versions.iter().map(|version| version.id);
     edited_post::add(tx, instance_id, ended, now_ms)?;
     tx.execute_many_later(
-        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, raw)
-         select r.id, $1, $2, r.content_hash, r.edited_at_ms, r.read_at_ms, r.raw
-         from {rows as r(id, content_hash, edited_at_ms, read_at_ms, raw)} where true
+        "insert into scoped_content (post_id, instance_id, scope, content_hash, edited_at_ms, read_at_ms, visibility, raw)
+         select r.id, $1, $2, r.content_hash, r.edited_at_ms, r.read_at_ms, r.visibility, r.raw
+         from {rows as r(id, content_hash, edited_at_ms, read_at_ms, visibility, raw)} where true
          on conflict ({key post_id, scope + instance_id}) do update
          set content_hash = excluded.content_hash, edited_at_ms = excluded.edited_at_ms,
-             read_at_ms = excluded.read_at_ms, raw = excluded.raw",
+             read_at_ms = excluded.read_at_ms, visibility = excluded.visibility, raw = excluded.raw",
         &[&instance_id, &scope.sql()],
         &[
             Column::i64(versions.iter().map(|version| version.id)),
             Column::i64(versions.iter().map(|version| version.post.hashes.content)),
             Column::i64(versions.iter().map(|version| version.post.edited_at_ms)),
             Column::i64(versions.iter().map(|version| version.read_at_ms)),
+            Column::text(versions.iter().map(|version| version.post.visibility.name())),
             Column::text(raws.iter().map(|raw| &**raw)),
         ],
     )
@@ -334,7 +335,8 @@ fn promote(
 ) -> Result<(), DbError> {
     tx.execute_many_later(
         "update post set content_scope = $3, content_hash = c.content_hash, edited_at_ms = c.edited_at_ms,
-             read_at_ms = c.read_at_ms, raw = c.raw
+             read_at_ms = c.read_at_ms, raw = c.raw, visibility = c.visibility,
+             listed = (post.listed and c.visibility = 'public')
          from {rows as r(id)} join scoped_content c on c.post_id = r.id
          where post.id = r.id and post.instance_id = $1 and c.instance_id = $1 and c.scope = $2",
         &[&instance_id, &from.sql(), &to.sql()],

@@ -92,7 +92,10 @@ fn kind(shows: i64, is_published: bool) -> u8 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::id_types::{InstanceId, SourceId, SourceKey};
+    use crate::{
+        id_types::{InstanceId, SourceId, SourceKey},
+        posts::content_scope::ContentScope,
+    };
 
     /// Compares the terms with the decision of `ReadableSource::shows_post`.
     #[test]
@@ -114,6 +117,7 @@ mod tests {
                 is_public,
                 is_of,
                 is_of_threads: false,
+                scope: ContentScope::WORLD,
             };
             let asked = Term::source(7, kind(shows.narrowness(), source.is_published()));
             for narrowness in 0..=3 {

@@ -13,26 +13,17 @@ pub(super) struct EntryRow {
     pub(super) visibility: i64,
     pub(super) gone: bool,
     pub(super) returns: i64,
-    /// The hash of the content that the library reported last.
-    pub(super) content_hash: i64,
-    /// False if the viewer is shown other content, which only other sources of the instance were shown.
-    pub(super) is_reported: bool,
 }
 
 impl EntryRow {
     /// The columns that [`EntryRow::from_row`] reads. `usn` is the stream's column.
     pub(super) fn columns(usn: &str) -> String {
-        format!(
-            "id, post_id, first_usn, change_usn, {usn} as at_usn, visibility, gone, returns, content_hash"
-        )
+        format!("id, post_id, first_usn, change_usn, {usn} as at_usn, visibility, gone, returns")
     }
 
-    /// The USN since which the content has not changed. Other content than was reported has no USN.
+    /// The USN since which the content has not changed.
     pub(super) fn content_usn(&self) -> i64 {
-        match self.is_reported {
-            true => self.first_usn.max(self.change_usn.unwrap_or_default()),
-            false => self.at_usn,
-        }
+        self.first_usn.max(self.change_usn.unwrap_or_default())
     }
 
     pub(super) fn from_row(row: &Row<'_>) -> Result<EntryRow, DbError> {
@@ -45,8 +36,6 @@ impl EntryRow {
             visibility: row.i64("visibility")?,
             gone: row.bool("gone")?,
             returns: row.i64("returns")?,
-            content_hash: row.i64("content_hash")?,
-            is_reported: true,
         })
     }
 }

@@ -64,8 +64,7 @@ pub struct SourceEntry {
     /// Its first USN. It counts entries that the reader may not see.
     pub first_usn: i64,
     /// The USN since which the post has changed only without an edit. It is `usn` if that is not known, if there is a filter,
-    /// if the source lists the post at several places, or if the viewer is shown content of it that only other sources of the
-    /// instance were shown, which takes no USN here.
+    /// or if the source lists the post at several places.
     pub content_usn: i64,
     /// The USN under which the source last showed other names of the author than before; `None` if it has not.
     pub profile_usn: Option<i64>,

@@ -23,9 +23,10 @@ use crate::{
         account_profile,
         content_scope::ReadableScopes,
         object_uri,
+        post::LATER_EDIT,
         timeline::{self, Place, TimelinePost},
     },
-    viewer::{LazyReadableSources, ReadableSource, Viewer},
+    viewer::{LazyReadableSources, ReadableSource},
 };
 
 /// A sequence in which entries are read.
@@ -85,7 +86,6 @@ pub(super) struct ReadItems {
 /// The reading of a source's library for one viewer.
 pub(super) struct SourceReading<'f> {
     view: SourceView,
-    viewer: Viewer,
     filter: SourceFilter<'f>,
     source: ReadableSource,
     limits: SourceLimits,
@@ -109,7 +109,6 @@ impl<'f> SourceReading<'f> {
             |source: &ReadableSource| source.key == view.key && Some(source.shows) == shows;
         Ok(SourceReading {
             view,
-            viewer: sources.viewer(),
             filter,
             source: readable.filter(is_reader).ok_or(StoreError::NoSource)?,
             limits,
@@ -202,21 +201,21 @@ impl<'f> SourceReading<'f> {
         let narrowest = self.source.shows.narrowness();
         let visibilities = Visibility::ALL.iter();
         let visibilities = visibilities.filter(|of| of.narrowness() <= narrowest);
-        let scopes = ReadableScopes::of(self.viewer).all();
+        let scope = self.source.scope;
         let (shown, looked_at, last) = tx.query_one(
-            "select count(*) as looked_at, max(e.id) as last_id,
+            &format!("select count(*) as looked_at, max(e.id) as last_id,
                  count(case when not e.gone and e.visibility <= $4 and ($5 or exists (
                      select 1 from post p
+                     left join scoped_content c on c.post_id = p.id and c.instance_id = $2 and c.scope = $10
+                         and not {LATER_EDIT}
                      where p.id = e.post_id and p.instance_id = $2 and p.returns = e.returns
-                         and p.deleted_at_ms is null and p.visibility {in $6}
-                         and not (p.claimed and $7)
-                         and (p.content_scope {in $8} or exists (select 1 from scoped_content c
-                             where c.post_id = p.id and c.instance_id = $2 and c.scope {in $8}))
+                         and p.deleted_at_ms is null and coalesce(c.visibility, p.visibility) {{in $6}}
+                         and not (p.claimed and $7) and (c.post_id is not null or p.content_scope {{in $8}})
                  )) then 1 end) as shown
              from (
                  select id, post_id, gone, visibility, returns from entry
                  where source_id = $1 and instance_id = $2 and id > $3 order by id limit $9
-             ) e",
+             ) e"),
             &[
                 &key.id(),
                 &key.instance_id(),
@@ -225,8 +224,9 @@ impl<'f> SourceReading<'f> {
                 &(self.view.reader == Reader::Owner),
                 &Column::text(visibilities.map(|of| of.name())),
                 &self.source.is_published(),
-                &Column::i64(scopes),
+                &Column::i64(ReadableScopes::of_scope(scope).all()),
                 &limit,
+                &scope.sql(),
             ],
             |row| {
                 let counts = (row.i64("shown")?, row.i64("looked_at")?);
@@ -446,12 +446,9 @@ impl<'f> SourceReading<'f> {
             returns: row.returns,
         };
         let places: Vec<Place> = there.iter().map(place).collect();
-        let posts = timeline::at_places_of_source(tx, self.source, self.viewer, &places)?;
-        let shown = there.into_iter().zip(posts).filter_map(|(row, post)| {
-            let (post, content_hash) = post?;
-            let is_reported = row.content_hash == content_hash;
-            Some((EntryRow { is_reported, ..row }, post))
-        });
+        let posts = timeline::at_places_of_source(tx, self.source, &places)?;
+        let shown = there.into_iter().zip(posts);
+        let shown = shown.filter_map(|(row, post)| Some((row, post?)));
         Ok(shown.collect())
     }
 

@@ -4,6 +4,7 @@
 mod counts;
 mod filters;
 mod replica;
+mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
 

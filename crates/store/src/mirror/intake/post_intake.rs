@@ -1,6 +1,6 @@
 //! Stores observations of posts in a source: new, edited and returned posts.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use driftline_core::{
     clock::is_older,
@@ -119,6 +119,8 @@ struct IntakeChanges<'a> {
     narrower_posts: Vec<i64>,
     /// Posts that were shown to the source's scope with other content than their own.
     scoped_posts: Vec<PostVersion<'a>>,
+    /// Posts that changed, for the scope of this source at least. Other sources' libraries must be notified.
+    changed_posts: Vec<i64>,
     /// Replaced posts whose previous version is kept, because an edit ended it.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
@@ -373,7 +375,9 @@ impl<'a> Intake<'_, 'a> {
                 known.edited_at_ms = post.edited_at_ms;
                 known.read_at_ms = asked_at_ms;
                 known.content_hash = post.hashes.content;
+                known.visibility = post.visibility;
                 known.has_scoped = true;
+                self.changes.changed_posts.push(known.id);
                 self.changes.authors.push(&post.author);
                 self.changes.scoped_posts.push(PostVersion {
                     id: known.id,
@@ -399,6 +403,9 @@ impl<'a> Intake<'_, 'a> {
         } else {
             let other = known.other_raw.as_deref().unwrap_or_default();
             let is_alike = !known.differs_from(post) && shows_same_posts(other, &post.raw);
+            if known.differs_from(post) {
+                self.changes.changed_posts.push(known.id);
+            }
             match (is_widened, is_alike) {
                 (false, _) => self.changes.edited_posts.push(known.id),
                 (true, false) => self.changes.narrower_posts.push(known.id),
@@ -495,9 +502,11 @@ impl<'a> Intake<'_, 'a> {
             // No request was sent for them, so their last answers stay the last.
             refresh::revive(tx, instance_id, policy, i64::MIN, &adopted)?;
         }
-        // Other sources with these posts move their entries below their own roots.
-        let news = changes.returned_posts.iter().map(|(id, _)| (*id, false));
-        refresh::add_to_outbox(tx, instance_id, now_ms, &news.collect::<Vec<_>>())?;
+        // Other sources with these posts change their entries below their own roots.
+        let news = changes.returned_posts.iter().map(|(id, _)| *id);
+        let news: BTreeSet<i64> = news.chain(changes.changed_posts.iter().copied()).collect();
+        let news: Vec<(i64, bool)> = news.into_iter().map(|id| (id, false)).collect();
+        refresh::add_to_outbox(tx, instance_id, now_ms, &news)?;
         // Here the clock is locked, if it was not for history. From here on nothing is awaited.
         let ids = self.new_ids.take(tx, instance_id, now_ms)?;
         post::insert(

@@ -15,7 +15,7 @@
 //! - The public timeline of an account has public posts of all sources that it may read.
 //! - A home timeline has everything that some sources show to its owner, and the posts of some
 //!   authors in any source that its owner may read.
-//! - A source's own timeline lists each of its entries, at the entry's ID.
+//! - A source's own timeline lists each of its entries, at the entry's ID, with the content that the source was shown.
 
 mod authors;
 mod by_post_id;
@@ -254,15 +254,14 @@ pub fn source_picked(
     read_source(tx, source, range, viewer, Some(picks))
 }
 
-/// The posts that a source's timeline shows a viewer at places of its entries, with the hashes of their content, in their
-/// order; `None` for a place at which it shows none. The entries must be as visible as `source` shows posts.
+/// The posts that a source's timeline shows at places of its entries, in their order; `None` for a place at which it shows
+/// none. The entries must be as visible as `source` shows posts.
 pub(crate) fn at_places_of_source(
     tx: &mut Tx<'_>,
     source: ReadableSource,
-    viewer: Viewer,
     places: &[Place],
-) -> Result<Vec<Option<(TimelinePost, i64)>>, StoreError> {
-    stretch::at_places(tx, places, source, viewer)
+) -> Result<Vec<Option<TimelinePost>>, StoreError> {
+    stretch::at_places(tx, places, source)
 }
 
 fn read_source(
@@ -280,6 +279,6 @@ fn read_source(
     };
     let streams = [PlaceStream::Source(source, readable.shows)];
     // The rows of an instance lie on one node.
-    let rule = Rule::Source(readable, viewer);
+    let rule = Rule::Source(readable);
     read(tx, range, Bound::NONE, &streams, &rule, picks)
 }

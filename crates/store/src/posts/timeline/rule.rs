@@ -2,10 +2,14 @@
 
 use driftline_core::post::Visibility;
 
-use super::{entries::PostEntry, stored_post::StoredPost, timeline_post::HomeRule};
+use super::{
+    entries::PostEntry,
+    stored_post::{ContentReader, StoredPost},
+    timeline_post::HomeRule,
+};
 use crate::{
     id_types::sql,
-    viewer::{ReadableSource, ReadableSources, Viewer},
+    viewer::{ReadableSource, ReadableSources},
 };
 
 /// The rule of a timeline.
@@ -15,7 +19,7 @@ pub(super) enum Rule<'a> {
     /// Posts of a home timeline, from these sources.
     Home(&'a HomeRule, &'a ReadableSources),
     /// Each entry of one source that a viewer may read.
-    Source(ReadableSource, Viewer),
+    Source(ReadableSource),
     /// Everything that a viewer may read.
     Readable(&'a ReadableSources),
 }
@@ -31,13 +35,13 @@ impl Rule<'_> {
         }
     }
 
-    /// The timeline's viewer.
-    pub(super) fn viewer(&self) -> Viewer {
+    /// The reader of the timeline's content.
+    pub(super) fn content_reader(&self) -> ContentReader {
         match self {
             Rule::Public(readable) | Rule::Home(_, readable) | Rule::Readable(readable) => {
-                readable.viewer()
+                ContentReader::Viewer(readable.viewer())
             }
-            Rule::Source(_, viewer) => *viewer,
+            Rule::Source(source) => ContentReader::Source(source.scope),
         }
     }
 

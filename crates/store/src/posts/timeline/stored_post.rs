@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use driftline_core::{names::object_uri::UriKey, post::Visibility};
 use driftline_db::{Column, DbError, Row, Tx};
-use serde::Deserialize;
 
 use super::timeline_post::TimelinePost;
 use crate::{
@@ -56,20 +55,48 @@ impl StoredPost {
     }
 }
 
+/// The people for whom content is read.
+#[derive(Clone, Copy)]
+pub(super) enum ContentReader {
+    /// A viewer, with all that was shown to its scopes.
+    Viewer(Viewer),
+    /// The readers of a source, with what the source was shown.
+    Source(ContentScope),
+}
+
+impl From<Viewer> for ContentReader {
+    fn from(viewer: Viewer) -> ContentReader {
+        ContentReader::Viewer(viewer)
+    }
+}
+
+impl ContentReader {
+    fn scopes(self) -> ReadableScopes {
+        match self {
+            ContentReader::Viewer(viewer) => ReadableScopes::of(viewer),
+            ContentReader::Source(scope) => ReadableScopes::of_scope(scope),
+        }
+    }
+}
+
 /// Posts, including deleted ones, by the IDs by which the store knows them. If their instances are
 /// known, `instance_ids` has them, so that a distributed database asks no other nodes. The content
-/// is that which the viewer's scopes were shown; posts of which these were shown nothing are left
+/// is that which the reader's scopes were shown; posts of which these were shown nothing are left
 /// out.
 pub(super) fn by_ids(
     tx: &mut Tx<'_>,
     ids: &[i64],
     instance_ids: Option<&[i64]>,
-    viewer: Viewer,
+    reader: impl Into<ContentReader>,
 ) -> Result<HashMap<i64, StoredPost>, DbError> {
-    let readable = ReadableScopes::of(viewer);
+    let reader = reader.into();
     let ids = Column::i64(ids.iter().copied());
-    let (own, members) = (readable.own(), ContentScope::MEMBERS.sql());
-    let own = own.map_or(ContentScope::WORLD.sql(), ContentScope::sql);
+    let own = reader.scopes().own().unwrap_or(ContentScope::WORLD);
+    let members = match reader {
+        ContentReader::Viewer(_) => ContentScope::MEMBERS,
+        ContentReader::Source(_) => own,
+    };
+    let (own, members) = (own.sql(), members.sql());
     let scoped = |scope: &str, alias: &str| {
         format!(
             "left join scoped_content {alias} on {alias}.post_id = p.id
@@ -81,7 +108,7 @@ pub(super) fn by_ids(
         scoped("$2", "c"),
         scoped("$3", "m")
     );
-    let row = |row: &Row<'_>| from_row(row, readable);
+    let row = |row: &Row<'_>| from_row(row, reader);
     let found = match instance_ids {
         Some(instance_ids) => {
             sql.push_str(" and p.instance_id {in $4}");
@@ -97,17 +124,24 @@ pub(super) fn by_ids(
 const COLUMNS: &str = "p.id, p.instance_id, p.upstream_id, p.uri, p.url, p.created_at_ms,
     p.edited_at_ms, p.deleted_at_ms, p.visibility, p.boost_of_upstream_id, p.listed, p.in_public, p.claimed, p.from_history,
     p.raw, p.first_source_id, p.content_scope, p.content_hash, c.raw as own_raw, c.edited_at_ms as own_edited_at_ms,
-    c.content_hash as own_hash, m.raw as members_raw, m.edited_at_ms as members_edited_at_ms,
+    c.content_hash as own_hash, c.visibility as own_visibility, m.visibility as members_visibility, m.raw as members_raw, m.edited_at_ms as members_edited_at_ms,
     m.content_hash as members_hash,
     coalesce(p.public_id, p.id) as listed_id, p.returns,
     (select a.acct_id from account a
      where a.id = p.account_id and a.instance_id = p.instance_id) as author_id";
 
-fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, StoredPost)>, DbError> {
+fn from_row(row: &Row<'_>, reader: ContentReader) -> Result<Option<(i64, StoredPost)>, DbError> {
     let id = row.i64("id")?;
     let deleted_at_ms = row.opt_i64("deleted_at_ms")?;
-    let Some(content) = content(row, readable)? else {
+    let of_post = visibility(row, "visibility")?;
+    let Some(content) = content(row, of_post, reader.scopes())? else {
         return Ok(None);
+    };
+    let is_narrowed = content.visibility.narrowness() > of_post.narrowness();
+    let visibility = match reader {
+        // Nobody is shown a post elsewhere that one of their answers has narrowed.
+        ContentReader::Viewer(_) if !is_narrowed => of_post,
+        _ => content.visibility,
     };
     let post = TimelinePost {
         id: from_sql(id)?,
@@ -120,7 +154,7 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
         account: row.opt_i64("author_id")?.map(from_sql).transpose()?,
         created_at_ms: row.opt_i64("created_at_ms")?,
         edited_at_ms: content.edited_at_ms,
-        visibility: content.visibility(Visibility::named_or_narrowest(row.str("visibility")?)),
+        visibility,
         boost_of: row.opt_text("boost_of_upstream_id")?,
         raw: content.raw,
         copies: Vec::new(),
@@ -143,42 +177,29 @@ fn from_row(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<(i64, Stor
 struct Content {
     edited_at_ms: Option<i64>,
     hash: i64,
+    visibility: Visibility,
     raw: String,
-    /// True if only a narrower scope was shown it.
-    is_scoped: bool,
 }
 
-impl Content {
-    /// The visibility that goes with it. A narrower scope may be shown a narrower one before everybody is: its library has had
-    /// the USN of that, and gets no other one when everybody is shown it.
-    fn visibility(&self, of_post: Visibility) -> Visibility {
-        if !self.is_scoped {
-            return of_post;
-        }
-        let status = serde_json::from_str::<Status>(&self.raw).ok();
-        let named = status.and_then(|status| status.visibility?.parse().ok());
-        let both = [Some(of_post), named].into_iter().flatten();
-        both.max_by_key(|of| of.narrowness()).unwrap_or(of_post)
-    }
+fn visibility(row: &Row<'_>, column: &str) -> Result<Visibility, DbError> {
+    Ok(Visibility::named_or_narrowest(row.str(column)?))
 }
 
-/// The part of a status that says who may see it.
-#[derive(Deserialize)]
-struct Status {
-    visibility: Option<String>,
-}
-
-/// The content that a viewer is shown. It is the viewer's own, unless everybody was shown a newer
-/// edit; a deleted post has none. `None` if nothing was shown to the viewer's scopes.
-fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, DbError> {
+/// The content that a reader is shown. It is the reader's own, unless everybody was shown a newer
+/// edit; a deleted post has none. `None` if nothing was shown to the reader's scopes.
+fn content(
+    row: &Row<'_>,
+    of_post: Visibility,
+    readable: ReadableScopes,
+) -> Result<Option<Content>, DbError> {
     let edited_at_ms = row.opt_i64("edited_at_ms")?;
     let hash = row.i64("content_hash")?;
     let Some(raw) = row.opt_text("raw")? else {
         return Ok(Some(Content {
             edited_at_ms,
             hash,
+            visibility: of_post,
             raw: String::new(),
-            is_scoped: false,
         }));
     };
     let scope = ContentScope::from_sql(row.i64("content_scope")?);
@@ -188,8 +209,8 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
             shown.push(Content {
                 edited_at_ms: row.opt_i64("own_edited_at_ms")?,
                 hash: row.opt_i64("own_hash")?.unwrap_or_default(),
+                visibility: visibility(row, "own_visibility")?,
                 raw: own,
-                is_scoped: true,
             });
         } else if let Some(members) = row.opt_text("members_raw")?
             && readable.own() != Some(scope)
@@ -197,8 +218,8 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
             shown.push(Content {
                 edited_at_ms: row.opt_i64("members_edited_at_ms")?,
                 hash: row.opt_i64("members_hash")?.unwrap_or_default(),
+                visibility: visibility(row, "members_visibility")?,
                 raw: members,
-                is_scoped: true,
             });
         }
     }
@@ -206,8 +227,8 @@ fn content(row: &Row<'_>, readable: ReadableScopes) -> Result<Option<Content>, D
         shown.push(Content {
             edited_at_ms,
             hash,
+            visibility: of_post,
             raw,
-            is_scoped: false,
         });
     }
     // The first of those with the latest edit.

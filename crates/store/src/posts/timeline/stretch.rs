@@ -18,7 +18,7 @@ use crate::{
     error::StoreError,
     id_types::{from_sql, sql},
     reservation::Bound,
-    viewer::{ReadableSource, Viewer},
+    viewer::ReadableSource,
 };
 
 /// The next places of all streams together, without repetitions.
@@ -109,24 +109,18 @@ pub(super) fn read(
     Ok(Stretch { posts, rest })
 }
 
-/// The posts that a source's timeline shows at some of its places, with the hashes of their content, in their order; `None`
-/// for a place at which it shows none.
+/// The posts that a source's timeline shows at some of its places, in their order; `None` for a place at which it shows none.
 pub(super) fn at_places(
     tx: &mut Tx<'_>,
     places: &[Place],
     source: ReadableSource,
-    viewer: Viewer,
-) -> Result<Vec<Option<(TimelinePost, i64)>>, StoreError> {
+) -> Result<Vec<Option<TimelinePost>>, StoreError> {
     if places.is_empty() {
         return Ok(Vec::new());
     }
-    let rule = Rule::Source(source, viewer);
+    let rule = Rule::Source(source);
     let at_places = AtPlaces::load(tx, places, &rule)?;
-    let posts = places.iter().map(|place| {
-        let found = at_places.posts.get(&place.post_id);
-        let content_hash = found.map(|found| found.content_hash);
-        at_places.at(place).map(|post| post.zip(content_hash))
-    });
+    let posts = places.iter().map(|place| at_places.at(place));
     Ok(posts.collect::<Result<_, _>>()?)
 }
 
@@ -148,7 +142,8 @@ impl<'r> AtPlaces<'r> {
         let mut instance_ids: Vec<i64> = places.iter().map(|place| place.instance_id).collect();
         instance_ids.sort_unstable();
         instance_ids.dedup();
-        let mut posts = stored_post::by_ids(tx, &post_ids, Some(&instance_ids), rule.viewer())?;
+        let mut posts =
+            stored_post::by_ids(tx, &post_ids, Some(&instance_ids), rule.content_reader())?;
         let (mut copies, mut first) = <(Copies, FirstPlaces)>::default();
         if let Some(readable) = rule.readable() {
             copies = Copies::load(tx, &mut posts, readable)?;
@@ -165,7 +160,7 @@ impl<'r> AtPlaces<'r> {
     /// The post that the timeline shows at a place.
     fn at(&self, place: &Place) -> Result<Option<TimelinePost>, DbError> {
         let found = match self.rule {
-            Rule::Source(source, _) => self.posts.get(&place.post_id).filter(|found| {
+            Rule::Source(source) => self.posts.get(&place.post_id).filter(|found| {
                 let narrowness = found.post.visibility.narrowness();
                 let is_shown = source.shows_post(narrowness, found.claimed);
                 place.returns == found.returns && is_shown && found.is_alive()

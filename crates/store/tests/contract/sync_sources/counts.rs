@@ -2,15 +2,12 @@
 
 use driftline_core::{
     answer::{Listed, Page},
-    names::audience::Audience,
     post::{Post, Visibility},
 };
 use driftline_store::{
-    Owner, Store, account, change_feed, notify,
+    Store, account, change_feed, notify,
     refresh::OutboxItem,
-    source::{NewSource, TokenLocation},
     sync::{SourceChunk, SourceLimits},
-    testing::new_source,
 };
 
 use super::{
@@ -19,7 +16,7 @@ use super::{
 };
 use crate::{
     refresh::{HOUR_MS, MINUTE_MS},
-    world::{ANN, World, headers, newest_page, owned_name, post, posts, with},
+    world::{World, headers, newest_page, post, posts, with},
 };
 
 on_both!(
@@ -27,8 +24,6 @@ on_both!(
     a_post_that_moves_up_during_a_full_sync_comes_whole,
     an_edit_that_moves_up_by_counts_comes_whole,
     a_post_at_two_places_comes_whole,
-    content_that_another_source_was_shown_comes_whole,
-    a_visibility_that_one_source_shows_before_another_does_not_change_without_a_usn,
     a_replica_with_a_filter_gets_whole_posts,
     what_others_may_not_see_decides_nothing,
     changed_names_come_with_the_counts,
@@ -181,61 +176,6 @@ fn a_post_at_two_places_comes_whole(store: &Store) {
     assert_eq!((recount(&world, 1), recount(&world, 2)), (2, 1));
     let (whole, partial, _) = pull(&mut replica, &world, ALL);
     assert_eq!((whole, partial), (vec![key(1), key(1)], vec![key(2)]));
-}
-
-/// A token of the source's owner shows the owner other content. It takes no USN here.
-/// A private source of the same server, read with a token.
-fn friends(store: &Store) -> World {
-    let owner = Owner::Account(ANN);
-    World::added(
-        store,
-        NewSource {
-            owner,
-            audience: Audience::Private,
-            token: Some(TokenLocation::Environment("TOKEN_OF_FRIENDS".to_owned())),
-            ..new_source(&owned_name(owner, "friends"))
-        },
-    )
-}
-
-fn a_visibility_that_one_source_shows_before_another_does_not_change_without_a_usn(store: &Store) {
-    let (mut world, mut friends) = (home(store), friends(store));
-    world.poll(posts([2, 1]));
-    friends.now_ms = world.now_ms;
-    poll(&mut friends, posts([2, 1]));
-    let mut replica = Replica::complete(&friends, OWNER);
-    let narrowed = || {
-        let mut unlisted = with(Visibility::Unlisted, post(2, "text"));
-        unlisted.raw = unlisted
-            .raw
-            .replacen('{', r#"{"visibility":"unlisted","#, 1);
-        vec![unlisted, post(1, "text")]
-    };
-    poll(&mut friends, narrowed());
-    replica.catch_up(&friends, ALL);
-    assert_eq!(replica.posts, OWNER.shown(&friends));
-    world.now_ms = friends.now_ms;
-    poll(&mut world, narrowed());
-    replica.catch_up(&friends, ALL);
-    assert_eq!(replica.posts, OWNER.shown(&friends));
-    assert_eq!(replica.posts[&key(2)].visibility, Visibility::Unlisted);
-}
-
-fn content_that_another_source_was_shown_comes_whole(store: &Store) {
-    let mut world = home(store);
-    world.poll(posts([2, 1]));
-    let mut replicas = [OWNER, WORLD].map(|by| Replica::complete(&world, by));
-    let mut friends = friends(store);
-    friends.now_ms = world.now_ms;
-    poll(&mut friends, vec![post(1, "to friends")]);
-    assert_eq!((recount(&world, 1), recount(&world, 2)), (1, 1));
-    let parts = replicas.each_mut().map(|replica| {
-        let (whole, partial, _) = pull(replica, &world, ALL);
-        assert_eq!(replica.posts, replica.by.shown(&world));
-        (whole, partial)
-    });
-    let expected = [(vec![key(1)], vec![key(2)]), (vec![], vec![key(1), key(2)])];
-    assert_eq!(parts, expected);
 }
 
 /// The filter may select a post by what changes without a USN.

@@ -1,0 +1,387 @@
+//! Sources of one server, of which two are read with tokens. Servers show a token other posts than the world, and other
+//! content. A replica of each source ends with what that source was shown, whatever the other ones were shown, and when.
+
+use std::collections::BTreeMap;
+
+use driftline_core::{
+    answer::LookUp,
+    names::audience::Audience,
+    post::{Post, Visibility},
+    rng::Rng,
+};
+use driftline_store::{
+    Owner, Root, Store, listed_in, notify,
+    refresh::{forget_relayed, outbox},
+    source::{NewSource, TokenLocation},
+    sync::SourceLimits,
+    testing::new_source,
+};
+
+use super::{
+    ALL, home, key, poll,
+    replica::{MEMBER, OWNER, Replica, SourceReader, WORLD},
+};
+use crate::{
+    refresh::MINUTE_MS,
+    world::{ANN, World, on_both, owned_name, post, posts, with},
+};
+
+on_both!(
+    a_post_that_a_token_is_shown_narrowed_leaves_the_members,
+    a_visibility_changes_with_the_content_of_its_source,
+    an_edit_that_another_source_was_shown_comes_after_it_was_relayed,
+    content_that_another_source_was_shown_does_not_come,
+    a_source_that_goes_leaves_its_last_content,
+);
+
+/// A source of the same server, read with a token of its own.
+fn with_token(store: &Store, name: &str, audience: Audience) -> World {
+    let owner = Owner::Account(ANN);
+    World::added(
+        store,
+        NewSource {
+            owner,
+            audience,
+            token: Some(TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
+            ..new_source(&owned_name(owner, name))
+        },
+    )
+}
+
+/// Notifies the libraries of sources of one server of what waits in its outbox.
+fn relay(worlds: &[&World]) {
+    let instance = worlds[0].source.instance;
+    let items = worlds[0].read(move |tx| outbox(tx, instance, i64::MAX, None, 1_000));
+    for world in worlds {
+        let (source, items) = (world.source, items.clone());
+        let listed = world.read({
+            let items = items.clone();
+            move |tx| listed_in(tx, source, &items)
+        });
+        if !listed.is_empty() {
+            world.write(move |tx| notify(tx, source, &items));
+        }
+    }
+    worlds[0]
+        .store
+        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &items))
+        .expect("forgotten");
+}
+
+/// Polls another source at the time of the first one.
+fn poll_also(world: &mut World, of: &World, listed: Vec<Post>) {
+    world.now_ms = of.now_ms;
+    poll(world, listed);
+}
+
+/// What a replica has and what its reader is shown, by what a device is told of it.
+fn difference(replica: &Replica, world: &World) -> (Vec<String>, Vec<String>) {
+    let own = replica.posts.iter();
+    let shown = replica.by.shown(world);
+    let line = |(key, post): (&String, &driftline_store::timeline::TimelinePost)| {
+        format!(
+            "{key} at {} {:?} {:?} {}",
+            post.id, post.visibility, post.edited_at_ms, post.raw
+        )
+    };
+    (own.map(line).collect(), shown.iter().map(line).collect())
+}
+
+fn assert_same(replica: &Replica, world: &World) {
+    let (own, shown) = difference(replica, world);
+    assert_eq!(own, shown, "{:?}", replica.by);
+}
+
+fn unlisted(id: u64) -> Post {
+    with(Visibility::Unlisted, post(id, "text"))
+}
+
+fn a_post_that_a_token_is_shown_narrowed_leaves_the_members(store: &Store) {
+    let mut world = home(store);
+    let mut members = with_token(store, "members", Audience::Members);
+    world.poll(posts([2, 1]));
+    poll_also(&mut members, &world, posts([2, 1]));
+    let mut replicas = [OWNER, MEMBER].map(|by| Replica::complete(&members, by));
+    let mut worlds = Replica::complete(&world, MEMBER);
+    poll_also(
+        &mut members,
+        &world,
+        vec![super::private(2, "text"), post(1, "text")],
+    );
+    let gone = replicas.each_mut().map(|replica| {
+        let chunks = replica.catch_up(&members, ALL);
+        assert_same(replica, &members);
+        assert_eq!(replica.by.count(&members), replica.posts.len() as u64);
+        chunks.iter().map(|chunk| chunk.gone.len()).sum::<usize>()
+    });
+    assert_eq!(gone, [0, 1]);
+    assert_eq!(replicas[0].posts[&key(2)].visibility, Visibility::Private);
+    // The world is shown it still.
+    relay(&[&world, &members]);
+    worlds.catch_up(&world, ALL);
+    assert_same(&worlds, &world);
+    assert_eq!((worlds.posts.len(), MEMBER.count(&world)), (2, 2));
+}
+
+fn a_visibility_changes_with_the_content_of_its_source(store: &Store) {
+    let mut world = home(store);
+    let mut friends = with_token(store, "friends", Audience::Private);
+    world.poll(posts([2, 1]));
+    poll_also(&mut friends, &world, posts([2, 1]));
+    let mut replica = Replica::complete(&friends, OWNER);
+    let mut worlds = Replica::complete(&world, OWNER);
+    let mut check = |friends: &World, world: &World| {
+        for (replica, world) in [(&mut replica, friends), (&mut worlds, world)] {
+            replica.catch_up(world, ALL);
+            assert_same(replica, world);
+        }
+        [&replica, &worlds].map(|of| of.posts[&key(2)].visibility)
+    };
+    use Visibility::{Public, Unlisted};
+    poll_also(&mut friends, &world, vec![unlisted(2), post(1, "text")]);
+    assert_eq!(check(&friends, &world), [Unlisted, Public]);
+    poll_also(&mut world, &friends, vec![unlisted(2), post(1, "text")]);
+    assert_eq!(check(&friends, &world), [Unlisted, Unlisted]);
+    poll_also(&mut friends, &world, posts([2, 1]));
+    assert_eq!(check(&friends, &world), [Public, Unlisted]);
+    poll_also(&mut world, &friends, posts([2, 1]));
+    assert_eq!(check(&friends, &world), [Public, Public]);
+}
+
+fn an_edit_that_another_source_was_shown_comes_after_it_was_relayed(store: &Store) {
+    let mut world = home(store);
+    let mut members = with_token(store, "members", Audience::Members);
+    world.poll(posts([2, 1]));
+    poll_also(&mut members, &world, posts([2, 1]));
+    let mut replica = Replica::complete(&members, MEMBER);
+    poll_also(
+        &mut world,
+        &members,
+        vec![post(2, "edited"), post(1, "text")],
+    );
+    relay(&[&world, &members]);
+    let chunks = replica.catch_up(&members, ALL);
+    assert_eq!(chunks[0].entries.len(), 1);
+    assert_same(&replica, &members);
+    assert!(replica.posts[&key(2)].raw.contains("edited"));
+    // Each has it once.
+    relay(&[&world, &members]);
+    assert!(!replica.has_news(&members));
+}
+
+fn content_that_another_source_was_shown_does_not_come(store: &Store) {
+    let mut world = home(store);
+    world.poll(posts([2, 1]));
+    let mut replicas = [OWNER, WORLD].map(|by| Replica::complete(&world, by));
+    let mut friends = with_token(store, "friends", Audience::Private);
+    poll_also(
+        &mut friends,
+        &world,
+        vec![post(2, "text"), post(1, "to friends")],
+    );
+    relay(&[&world, &friends]);
+    for replica in &mut replicas {
+        assert!(!replica.has_news(&world));
+        replica.catch_up(&world, ALL);
+        assert_same(replica, &world);
+        assert!(!replica.posts[&key(1)].raw.contains("friends"));
+    }
+    let friends_replica = Replica::complete(&friends, OWNER);
+    assert!(friends_replica.posts[&key(1)].raw.contains("friends"));
+}
+
+/// The content of the world's source is that of the store's post, until that source is removed.
+fn a_source_that_goes_leaves_its_last_content(store: &Store) {
+    let mut world = home(store);
+    let mut members = with_token(store, "members", Audience::Members);
+    world.poll(posts([2, 1]));
+    poll_also(&mut members, &world, posts([2, 1]));
+    poll_also(
+        &mut members,
+        &world,
+        vec![super::private(2, "text"), unlisted(1)],
+    );
+    let mut replicas = [OWNER, MEMBER].map(|by| Replica::complete(&members, by));
+    world.remove(driftline_store::source::LastPosts::Remove);
+    for replica in &mut replicas {
+        assert!(!replica.has_news(&members));
+        assert_same(replica, &members);
+    }
+    let listed = members.public();
+    assert_eq!(listed, Vec::new());
+}
+
+/// A server that shows the world, and each of two tokens, its posts.
+struct Server {
+    rng: Rng,
+    turn: u64,
+    posts: BTreeMap<u64, Post>,
+}
+
+impl Server {
+    fn below(&mut self, bound: usize) -> usize {
+        (self.rng.share() * bound as f64) as usize
+    }
+
+    fn step(&mut self, now_ms: i64) {
+        self.turn += 1;
+        let at = self.below(1 + self.posts.len());
+        let id = self.posts.keys().nth(at).copied();
+        let all = [
+            Visibility::Public,
+            Visibility::Public,
+            Visibility::Unlisted,
+            Visibility::Private,
+        ];
+        let visibility = all[self.below(all.len())];
+        let text = format!("turn {}", self.turn);
+        match (self.below(8), id) {
+            (0..=2, _) | (_, None) => {
+                let new = with(visibility, post(self.turn, &text));
+                self.posts.insert(self.turn, new);
+            }
+            (3 | 4, Some(id)) => {
+                if let Some(post) = self.posts.get_mut(&id) {
+                    post.visibility = visibility;
+                }
+            }
+            (5, Some(id)) => {
+                self.posts.remove(&id);
+            }
+            (edit, Some(id)) => {
+                if let Some(old) = self.posts.get_mut(&id) {
+                    let edited_at_ms = match edit {
+                        6 => Some(now_ms),
+                        _ => old.edited_at_ms,
+                    };
+                    *old = Post {
+                        edited_at_ms,
+                        ..with(old.visibility, post(id, &text))
+                    };
+                }
+            }
+        }
+    }
+
+    /// The posts that the world is shown, or one of the tokens, the newest first.
+    fn page(&self, token: usize) -> Vec<Post> {
+        let posts = self.posts.iter().rev();
+        let shown = posts.filter(|(_, post)| {
+            token > 0 || post.visibility.narrowness() <= Visibility::Unlisted.narrowness()
+        });
+        let version = |(id, found): (&u64, &Post)| {
+            let mut found = found.clone();
+            if token > 0 && (id + token as u64).is_multiple_of(4) {
+                found.raw = found.raw.replace("turn", &format!("for {token}: turn"));
+            }
+            found
+        };
+        shown.map(version).collect()
+    }
+}
+
+/// Looks up what a source has and its server does not list any more, and polls.
+fn follow(world: &mut World, server: &Server, token: usize, now_ms: i64) {
+    world.now_ms = now_ms;
+    let page = server.page(token);
+    for id in OWNER
+        .shown(world)
+        .into_values()
+        .map(|post| post.upstream_id)
+    {
+        if !page.iter().any(|post| post.id.as_str() == id) {
+            let is_there = server.posts.contains_key(&id.parse().expect("a number"));
+            let answer = match is_there {
+                true => LookUp::Hidden,
+                false => LookUp::Gone,
+            };
+            world.look_up(&id, answer);
+        }
+    }
+    poll(world, page);
+}
+
+#[test]
+fn replicas_end_with_what_their_source_was_shown() {
+    let seeds = match std::env::var("DRIFTLINE_SEED") {
+        Ok(seed) => vec![seed.parse().expect("a number")],
+        Err(_) => (1..=6).collect(),
+    };
+    for seed in seeds {
+        eprintln!("DRIFTLINE_SEED={seed}");
+        on_both(|store| replicas_of_three(store, seed));
+    }
+}
+
+fn replicas_of_three(store: &Store, seed: u64) {
+    let mut server = Server {
+        rng: Rng::new(seed),
+        turn: 0,
+        posts: BTreeMap::new(),
+    };
+    let mut worlds = [
+        home(store),
+        with_token(store, "members", Audience::Members),
+        with_token(store, "friends", Audience::Private),
+    ];
+    for world in &mut worlds[1..] {
+        world.poll(Vec::new());
+    }
+    let readers: [(usize, SourceReader); 6] = [
+        (0, OWNER),
+        (0, MEMBER),
+        (0, WORLD),
+        (1, OWNER),
+        (1, MEMBER),
+        (2, OWNER),
+    ];
+    let mut replicas: Vec<(usize, Replica)> = Vec::new();
+    replicas.extend(readers.map(|(at, by)| (at, Replica::from_start(by))));
+    let mut now_ms = worlds[0].now_ms;
+    let relay_all = |worlds: &[World; 3]| relay(&worlds.each_ref());
+    for _ in 0..50 {
+        now_ms += 5 * MINUTE_MS;
+        server.step(now_ms);
+        let at = server.below(4);
+        if let Some(world) = worlds.get_mut(at) {
+            follow(world, &server, at, now_ms);
+        }
+        if server.below(3) == 0 {
+            relay_all(&worlds);
+        }
+        if server.below(8) == 0 {
+            let (at, by) = readers[server.below(readers.len())];
+            replicas.push((at, Replica::begin_full(&worlds[at], by)));
+        }
+        for (at, replica) in &mut replicas {
+            if server.below(2) == 0 {
+                let limits = SourceLimits::new(1 + server.below(4) as u32);
+                replica.pull(&worlds[*at], limits);
+            }
+        }
+    }
+    for (at, world) in worlds.iter_mut().enumerate() {
+        now_ms += 5 * MINUTE_MS;
+        follow(world, &server, at, now_ms);
+    }
+    relay_all(&worlds);
+    for (at, replica) in &mut replicas {
+        let world = &worlds[*at];
+        replica.catch_up(world, SourceLimits::new(3));
+        let (own, shown) = difference(replica, world);
+        assert_eq!(own, shown, "seed {seed}, source {at}: {:?}", replica.by);
+        assert_eq!(replica.by.count(world), replica.posts.len() as u64);
+        assert!(!replica.has_news(world), "seed {seed}");
+        for post in server.page(*at) {
+            let own = replica
+                .posts
+                .get(&key(post.id.as_str().parse().expect("a number")));
+            match own {
+                Some(own) => assert_eq!((own.visibility, &own.raw), (post.visibility, &post.raw)),
+                // A post that was narrowed stays hidden at its place.
+                None => assert!(replica.by != OWNER, "seed {seed}: {}", post.id),
+            }
+        }
+        assert!(!replica.posts.is_empty(), "seed {seed}");
+    }
+}
