@@ -205,7 +205,7 @@ fn scoped_columns(scope: &str) -> String {
 }
 
 /// True if all readers of `scoped_content c` were shown a later edit of its `post p`.
-pub(crate) const LATER_EDIT: &str =
+const LATER_EDIT: &str =
     "(p.content_scope in (0, -1) and coalesce(p.edited_at_ms, 0) > coalesce(c.edited_at_ms, 0))";
 
 const SCOPED_COLUMNS: &str = "p.id, p.upstream_id,

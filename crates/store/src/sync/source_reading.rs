@@ -2,12 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::{
-    names::{
-        audience::{Audience, Reader},
-        object_uri::UriKey,
-    },
-    post::Visibility,
+use driftline_core::names::{
+    audience::{Audience, Reader},
+    object_uri::UriKey,
 };
 use driftline_db::{Column, DbError, Tx};
 
@@ -23,7 +20,6 @@ use crate::{
         account_profile,
         content_scope::ReadableScopes,
         object_uri,
-        post::LATER_EDIT,
         timeline::{self, Place, TimelinePost},
     },
     viewer::{LazyReadableSources, ReadableSource},
@@ -190,7 +186,8 @@ impl<'f> SourceReading<'f> {
     }
 
     /// Counts the entries that the viewer is shown among the next ones above an ID. Entries that others alone are shown change
-    /// nothing. For the owner, who is shown all, the entries' own columns decide.
+    /// nothing. For the owner, who is shown all, the entries' own columns decide. A post that is narrowed meanwhile counts until
+    /// the source's library is notified.
     pub(super) fn count(
         &self,
         tx: &mut Tx<'_>,
@@ -198,35 +195,30 @@ impl<'f> SourceReading<'f> {
         limit: u32,
     ) -> Result<ShownEntries, StoreError> {
         let key = self.view.key;
-        let narrowest = self.source.shows.narrowness();
-        let visibilities = Visibility::ALL.iter();
-        let visibilities = visibilities.filter(|of| of.narrowness() <= narrowest);
         let scope = self.source.scope;
         let (shown, looked_at, last) = tx.query_one(
-            &format!("select count(*) as looked_at, max(e.id) as last_id,
+            "select count(*) as looked_at, max(e.id) as last_id,
                  count(case when not e.gone and e.visibility <= $4 and ($5 or exists (
                      select 1 from post p
-                     left join scoped_content c on c.post_id = p.id and c.instance_id = $2 and c.scope = $10
-                         and not {LATER_EDIT}
                      where p.id = e.post_id and p.instance_id = $2 and p.returns = e.returns
-                         and p.deleted_at_ms is null and coalesce(c.visibility, p.visibility) {{in $6}}
-                         and not (p.claimed and $7) and (c.post_id is not null or p.content_scope {{in $8}})
+                         and p.deleted_at_ms is null and not (p.claimed and $6)
+                         and (p.content_scope {in $7} or exists (select 1 from scoped_content c
+                             where c.post_id = p.id and c.instance_id = $2 and c.scope = $8))
                  )) then 1 end) as shown
              from (
                  select id, post_id, gone, visibility, returns from entry
                  where source_id = $1 and instance_id = $2 and id > $3 order by id limit $9
-             ) e"),
+             ) e",
             &[
                 &key.id(),
                 &key.instance_id(),
                 &above,
-                &narrowest,
+                &self.source.shows.narrowness(),
                 &(self.view.reader == Reader::Owner),
-                &Column::text(visibilities.map(|of| of.name())),
                 &self.source.is_published(),
                 &Column::i64(ReadableScopes::of_scope(scope).all()),
-                &limit,
                 &scope.sql(),
+                &limit,
             ],
             |row| {
                 let counts = (row.i64("shown")?, row.i64("looked_at")?);
