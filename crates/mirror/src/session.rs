@@ -445,7 +445,7 @@ impl Session {
                         now_ms: now_ms(),
                     },
                 )?;
-                let shown = if is_poll || summary.recounted > 0 {
+                let shown = if is_poll || summary.has_notes() {
                     rechecks_after(tx, source, &commit.reading, &commit.page)?
                 } else {
                     Vec::new()
@@ -454,7 +454,7 @@ impl Session {
             })
             .await?;
         count(&summary);
-        if summary.recounted > 0 {
+        if summary.has_notes() {
             self.notify_libraries(&shown).await;
         }
         let rechecks = shown.into_iter();

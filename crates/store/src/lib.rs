@@ -47,8 +47,8 @@ pub use ids::{local_ids, reservation};
 pub use mirror::{
     CommitEvents, CommitLookUp, CommitMachine, CommitPage, CommitRetried, CommitSummary, GoneProof,
     ReceivedEvent, StorePosts, absence, change_feed, commit_events, commit_look_up, commit_machine,
-    commit_page, commit_retried, completeness, control_posts, entry, listed_in, machine, notify,
-    post_delay, quarantine, source, source_lease, store_posts, thread_source, tracked,
+    commit_page, commit_retried, completeness, control_posts, entry, listing_sources, machine,
+    notify, post_delay, quarantine, source, source_lease, store_posts, thread_source, tracked,
 };
 pub use nodes::node_lease;
 pub use open::{

@@ -1,4 +1,4 @@
-//! Relays the outbox: notifies the libraries of sources of what refreshes changed.
+//! Relays the outbox: notifies the libraries of sources of what refreshes and other sources' polls changed.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -7,7 +7,7 @@ use std::{
 
 use driftline_runtime::{FaultLogs, Weight, now_ms, show_ms};
 use driftline_store::{
-    InstanceId, LocalId, Root, SourceId, Store, StoreError, listed_in, notify,
+    InstanceId, LocalId, Root, SourceId, Store, StoreError, listing_sources, notify,
     refresh::{OutboxItem, forget_relayed, outbox, outbox_of, with_outbox},
     source,
 };
@@ -112,13 +112,20 @@ impl OutboxRelay {
         if notes.is_empty() {
             return Ok(());
         }
-        let sources = self.store.read(source::list).await?;
+        let (items, sources) = (notes.clone(), self.store.read(source::list).await?);
+        let listed = self
+            .store
+            .read(move |tx| listing_sources(tx, instance, &items));
+        let listed = listed.await?;
+        let with_posts = |source: source::Source| Some((listed.get(&source.id)?, source));
         let (mut received, mut kept) = (Vec::new(), HashSet::new());
-        for source in sources.into_iter().filter(|s| s.instance.id == instance) {
+        for (posts, source) in sources.into_iter().filter_map(with_posts) {
             let (id, key, mut news) = (source.id, source.key(), notes.clone());
             {
                 let delivered = self.delivered.lock();
-                news.retain(|note| !delivered.contains(&(id, note.post, note.since_ms)));
+                let is_new =
+                    |note: &OutboxItem| !delivered.contains(&(id, note.post, note.since_ms));
+                news.retain(|note| posts.contains(&note.post) && is_new(note));
             }
             let news = Arc::new(news);
             if news.is_empty() {
@@ -144,7 +151,7 @@ impl OutboxRelay {
                     if self.faults.failed(id, Weight::Lasting, now_ms()) {
                         tracing::warn!(source = %source.name, %error, "its library could not be notified of refreshes; trying again");
                     }
-                    kept.extend(self.store.read(move |tx| listed_in(tx, key, &news)).await?);
+                    kept.extend(news.iter().map(|note| note.post));
                 }
             }
         }

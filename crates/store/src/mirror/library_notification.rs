@@ -1,13 +1,13 @@
-//! Notifies the libraries of sources about posts that refreshes have changed.
+//! Notifies the libraries of sources about posts that refreshes, or other sources' polls, have changed.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use driftline_db::Tx;
+use driftline_db::{Column, Tx};
 
 use crate::mirror::{entry, machine::LockedSource};
 use crate::{
     error::StoreError,
-    id_types::{LocalId, SourceKey, from_sql, sql},
+    id_types::{InstanceId, LocalId, SourceId, SourceKey, from_sql, sql},
     new_ids::NewIds,
     posts::{content_scope::ReadableScopes, index_pending, instance, post},
     refresh::OutboxItem,
@@ -74,19 +74,26 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
     Ok((changes.len() + left.len()) as u64)
 }
 
-/// The posts that a source lists, about which it must be notified.
+/// The sources of an instance that list posts of these items, each with those posts.
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
-pub fn listed_in(
+pub fn listing_sources(
     tx: &mut Tx<'_>,
-    source: SourceKey,
+    instance: InstanceId,
     items: &[OutboxItem],
-) -> Result<HashSet<LocalId>, StoreError> {
-    let ids: Vec<i64> = items.iter().map(|item| sql(item.post)).collect();
-    let entries = entry::of_posts(tx, source, &ids)?;
-    entries
-        .iter()
-        .map(|entry| Ok(from_sql(entry.post_id)?))
-        .collect()
+) -> Result<HashMap<SourceId, HashSet<LocalId>>, StoreError> {
+    let ids = Column::i64(items.iter().map(|item| sql(item.post)));
+    let found = tx.query(
+        "select source_id, post_id from entry where instance_id = $1 and id {in $2} and id = post_id
+         union all
+         select source_id, post_id from entry where instance_id = $1 and post_id {in $2} and id <> post_id",
+        &[&sql(instance), &ids],
+        |row| Ok((from_sql(row.i64("source_id")?)?, from_sql(row.i64("post_id")?)?)),
+    )?;
+    let mut listed: HashMap<SourceId, HashSet<LocalId>> = HashMap::new();
+    for (source, post) in found {
+        listed.entry(source).or_default().insert(post);
+    }
+    Ok(listed)
 }

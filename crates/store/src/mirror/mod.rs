@@ -22,6 +22,6 @@ pub use intake::{
     StorePosts, absence, commit_events, commit_look_up, commit_page, commit_retried, quarantine,
     store_posts,
 };
-pub use library_notification::{listed_in, notify};
+pub use library_notification::{listing_sources, notify};
 pub use machine::{CommitMachine, commit_machine};
 pub use sources::{source, source_lease, thread_source, tracked};

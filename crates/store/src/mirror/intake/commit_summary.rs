@@ -23,6 +23,11 @@ pub struct CommitSummary {
 }
 
 impl CommitSummary {
+    /// True if it may have changed posts about which the libraries of other sources must be notified.
+    pub fn has_notes(&self) -> bool {
+        self.edited + self.revived + self.restored + self.recounted > 0
+    }
+
     /// Adds the changes of a later commit of the same source.
     pub fn add(&mut self, later: &Self) {
         let Self {

@@ -1,10 +1,12 @@
 //! How answers change stored posts, and which libraries are notified.
 
+use std::collections::{HashMap, HashSet};
+
 use driftline_core::refresh::LookupOutcome;
 use driftline_store::{
     Root, Viewer,
     history::{self, EndedBy},
-    listed_in, notify,
+    listing_sources, notify,
     refresh::{LookupAnswer, OutboxItem, count_history, forget_relayed, outbox},
     source,
 };
@@ -20,7 +22,7 @@ on_both!(
     a_deleted_post_that_a_poll_shows_again_is_refreshed_again,
     the_newest_answer_wins_between_polls_and_refreshes,
     every_source_of_a_post_is_notified,
-    a_source_is_notified_only_of_posts_that_it_lists,
+    the_sources_that_list_posts_are_found,
 );
 
 /// Notifies the world's source of the outbox; returns how many entries took a USN.
@@ -201,20 +203,22 @@ fn every_source_of_a_post_is_notified(store: &Store) {
     assert_eq!(two.usns(), [(1, 3), (2, 2)]);
 }
 
-fn a_source_is_notified_only_of_posts_that_it_lists(store: &Store) {
+fn the_sources_that_list_posts_are_found(store: &Store) {
     let mut one = World::readable(store, "one");
     let mut two = World::readable(store, "two");
     one.poll(vec![liked(1, 7)]);
     two.poll(vec![liked(2, 0), liked(1, 7)]);
     let posts = [local(&one, 1), local(&one, 2)];
-    for (world, listed) in [(&one, &posts[..1]), (&two, &posts[..])] {
-        let items = posts.map(|post| OutboxItem {
-            post,
-            counts: true,
-            since_ms: START_MS,
-        });
-        let source = world.source;
-        let found = world.read(move |tx| listed_in(tx, source, &items));
-        assert_eq!(found, listed.iter().copied().collect());
-    }
+    let items = posts.map(|post| OutboxItem {
+        post,
+        counts: true,
+        since_ms: START_MS,
+    });
+    let instance = one.source.instance;
+    let found = one.read(move |tx| listing_sources(tx, instance, &items));
+    let expected = [
+        (one.source.id, HashSet::from([posts[0]])),
+        (two.source.id, HashSet::from(posts)),
+    ];
+    assert_eq!(found, HashMap::from(expected));
 }

@@ -10,7 +10,7 @@ use driftline_core::{
     rng::Rng,
 };
 use driftline_store::{
-    Owner, Root, Store, listed_in, notify,
+    Owner, Root, Store, notify,
     refresh::{forget_relayed, outbox},
     source::{NewSource, TokenLocation},
     sync::SourceLimits,
@@ -54,13 +54,7 @@ fn relay(worlds: &[&World]) {
     let items = worlds[0].read(move |tx| outbox(tx, instance, i64::MAX, None, 1_000));
     for world in worlds {
         let (source, items) = (world.source, items.clone());
-        let listed = world.read({
-            let items = items.clone();
-            move |tx| listed_in(tx, source, &items)
-        });
-        if !listed.is_empty() {
-            world.write(move |tx| notify(tx, source, &items));
-        }
+        world.write(move |tx| notify(tx, source, &items));
     }
     worlds[0]
         .store
