@@ -1,18 +1,17 @@
 //! Servers and versions of this program that are newer than a replica: it keeps what it does not know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use driftline_core::sync::{LibraryDigest, ObjectKey, Usn, object_digest};
 use driftline_db::{Db, Options, Root, Target};
 use driftline_mastodon::TEXT_EXTRACTION;
 use driftline_replica::{ReplicaError, SyncContext};
 use serde_json::{Value, json};
-use support::{
+
+use crate::support::{
     ACCOUNT, Answer, Device, SERVER, Server,
-    notes::{POST, chunk, note, status, stored, synced},
+    notes::{POST, chunk, note, status, synced},
     random,
     sources::{self, HOME, posts},
+    stored,
 };
 
 /// An object of a kind that this version does not know.
@@ -90,7 +89,7 @@ async fn an_edit_keeps_the_members_that_it_does_not_know() {
     assert!(device.edit(POST, Some(note("a"))).await);
     assert!(device.edit(POST, Some(note("b"))).await);
     server.then_news(json!([]));
-    server.then(stored(POST, 10, "c9", "c10"));
+    server.then(stored(&[(POST, 10)], "c9", "c10"));
     device.sync(&server).await.unwrap();
     let push = server.requests().pop().unwrap().json();
     let expected = json!([{"key": POST, "base": "8", "value": colored("b")}]);
@@ -168,7 +167,7 @@ async fn a_newer_version_edits_what_an_older_one_kept() {
     assert!(!device.edit(DRAFT, Some(json!({"text": "a"}))).await);
     assert!(device.edit(DRAFT, Some(json!({"text": "b"}))).await);
     server.then_news(json!([]));
-    server.then(stored(DRAFT, 10, "c9", "c10"));
+    server.then(stored(&[(DRAFT, 10)], "c9", "c10"));
     let report = device.sync(&server).await.unwrap();
     assert_eq!((report.work.pushed, report.dirty), (1, 0));
     let push = server.requests().pop().unwrap().json();
