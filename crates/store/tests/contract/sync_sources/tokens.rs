@@ -9,21 +9,16 @@ use driftline_core::{
     post::{Post, Visibility},
     rng::Rng,
 };
-use driftline_store::{
-    Owner, Root, Store, listed_in, notify,
-    refresh::{forget_relayed, outbox},
-    source::{NewSource, TokenLocation},
-    sync::SourceLimits,
-    testing::new_source,
-};
+use driftline_store::{Owner, Store, sync::SourceLimits};
 
 use super::{
     ALL, home, key, poll,
     replica::{MEMBER, OWNER, Replica, SourceReader, WORLD},
 };
 use crate::{
+    audiences::ORIGINS,
     refresh::MINUTE_MS,
-    world::{ANN, World, on_both, owned_name, post, posts, with},
+    world::{ANN, World, on_both, post, posts, relay, with},
 };
 
 on_both!(
@@ -36,36 +31,16 @@ on_both!(
 
 /// A source of the same server, read with a token of its own.
 fn with_token(store: &Store, name: &str, audience: Audience) -> World {
-    let owner = Owner::Account(ANN);
-    World::added(
-        store,
-        NewSource {
-            owner,
-            audience,
-            token: Some(TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
-            ..new_source(&owned_name(owner, name))
-        },
-    )
+    World::with_token(store, name, ORIGINS[0], Owner::Account(ANN), audience)
 }
 
-/// Notifies the libraries of sources of one server of what waits in its outbox.
-fn relay(worlds: &[&World]) {
-    let instance = worlds[0].source.instance;
-    let items = worlds[0].read(move |tx| outbox(tx, instance, i64::MAX, None, 1_000));
-    for world in worlds {
-        let (source, items) = (world.source, items.clone());
-        let listed = world.read({
-            let items = items.clone();
-            move |tx| listed_in(tx, source, &items)
-        });
-        if !listed.is_empty() {
-            world.write(move |tx| notify(tx, source, &items));
-        }
-    }
-    worlds[0]
-        .store
-        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &items))
-        .expect("forgotten");
+/// The world's source, and one with a token. Both were shown the same two posts.
+fn world_and(store: &Store, name: &str, audience: Audience) -> (World, World) {
+    let mut world = home(store);
+    let mut other = with_token(store, name, audience);
+    world.poll(posts([2, 1]));
+    poll_also(&mut other, &world, posts([2, 1]));
+    (world, other)
 }
 
 /// Polls another source at the time of the first one.
@@ -97,10 +72,7 @@ fn unlisted(id: u64) -> Post {
 }
 
 fn a_post_that_a_token_is_shown_narrowed_leaves_the_members(store: &Store) {
-    let mut world = home(store);
-    let mut members = with_token(store, "members", Audience::Members);
-    world.poll(posts([2, 1]));
-    poll_also(&mut members, &world, posts([2, 1]));
+    let (world, mut members) = world_and(store, "members", Audience::Members);
     let mut replicas = [OWNER, MEMBER].map(|by| Replica::complete(&members, by));
     let mut worlds = Replica::complete(&world, MEMBER);
     poll_also(
@@ -124,10 +96,7 @@ fn a_post_that_a_token_is_shown_narrowed_leaves_the_members(store: &Store) {
 }
 
 fn a_visibility_changes_with_the_content_of_its_source(store: &Store) {
-    let mut world = home(store);
-    let mut friends = with_token(store, "friends", Audience::Private);
-    world.poll(posts([2, 1]));
-    poll_also(&mut friends, &world, posts([2, 1]));
+    let (mut world, mut friends) = world_and(store, "friends", Audience::Private);
     let mut replica = Replica::complete(&friends, OWNER);
     let mut worlds = Replica::complete(&world, OWNER);
     let mut check = |friends: &World, world: &World| {
@@ -149,10 +118,7 @@ fn a_visibility_changes_with_the_content_of_its_source(store: &Store) {
 }
 
 fn an_edit_that_another_source_was_shown_comes_after_it_was_relayed(store: &Store) {
-    let mut world = home(store);
-    let mut members = with_token(store, "members", Audience::Members);
-    world.poll(posts([2, 1]));
-    poll_also(&mut members, &world, posts([2, 1]));
+    let (mut world, members) = world_and(store, "members", Audience::Members);
     let mut replica = Replica::complete(&members, MEMBER);
     poll_also(
         &mut world,
@@ -192,10 +158,7 @@ fn content_that_another_source_was_shown_does_not_come(store: &Store) {
 
 /// The content of the world's source is that of the store's post, until that source is removed.
 fn a_source_that_goes_leaves_its_last_content(store: &Store) {
-    let mut world = home(store);
-    let mut members = with_token(store, "members", Audience::Members);
-    world.poll(posts([2, 1]));
-    poll_also(&mut members, &world, posts([2, 1]));
+    let (world, mut members) = world_and(store, "members", Audience::Members);
     poll_also(
         &mut members,
         &world,
