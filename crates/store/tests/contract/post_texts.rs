@@ -23,7 +23,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::{
     audiences::ORIGINS,
     refresh::{MINUTE_MS, Workers, found, liked},
-    world::{ANN, BOB, START_MS, World, hashed, on_both, post, posts, read, relay, write},
+    world::{ANN, BOB, START_MS, World, edited, hashed, on_both, post, posts, read, relay, write},
 };
 
 on_both!(
@@ -43,13 +43,6 @@ fn texts(store: &Store) -> Vec<String> {
     });
     texts.sort_unstable();
     texts
-}
-
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    Post {
-        edited_at_ms: Some(edited_at_ms),
-        ..post(id, text)
-    }
 }
 
 fn a_text_ends_with_the_last_version_that_has_it(store: &Store) {

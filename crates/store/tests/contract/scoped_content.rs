@@ -9,7 +9,7 @@ use driftline_store::{
 
 use crate::{
     audiences::ORIGINS,
-    world::{ANN, BOB, EVERYTHING, START_MS, World, hashed, on_both, post},
+    world::{ANN, BOB, EVERYTHING, START_MS, World, edited, hashed, on_both, post},
 };
 
 on_both!(
@@ -56,12 +56,6 @@ fn quoting(id: u64, secret: &str) -> Post {
 /// The hash of the post's content without quotes, which hashes leave out.
 fn post_hash(id: u64) -> i64 {
     hashed(post(id, "text")).hashes.content
-}
-
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    let mut post = post(id, text);
-    post.edited_at_ms = Some(edited_at_ms);
-    post
 }
 
 /// What each viewer is shown of the newest post of the store, by the part of its text that names it; empty where the

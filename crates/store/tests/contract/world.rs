@@ -190,6 +190,14 @@ fn of_server(name: &str, origin: &str, owner: Owner, audience: Audience) -> NewS
     }
 }
 
+/// [`post`], as its author has edited it.
+pub(crate) fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
+    Post {
+        edited_at_ms: Some(edited_at_ms),
+        ..post(id, text)
+    }
+}
+
 /// The post with that visibility.
 pub(crate) fn with(visibility: Visibility, post: Post) -> Post {
     Post { visibility, ..post }
