@@ -189,17 +189,6 @@ async fn forty_libraries_without_news_are_one_request() {
     let others = ids.iter().map(|id| at(id, "s9"));
     let expected: Vec<(String, Value)> = std::iter::once(own).chain(others).collect();
     assert_eq!(libraries(&request), expected);
-
-    // While there is more, only the libraries with more are named.
-    server.then_news(json!([
-        part(&ids[3], "changes", "s10", false, &posts([3])),
-        part(&ids[7], "changes", "s10", true, &posts([7])),
-    ]));
-    server.then_news(json!([part(&ids[7], "changes", "s11", false, &posts([8]))]));
-    let report = device.sync(&server).await.unwrap();
-    assert_eq!((report.work.pulled, report.work.requests), (3, 2));
-    let [_, second] = server.requests().try_into().unwrap();
-    assert_eq!(libraries(&second), [at(&ids[7], "s10")]);
 }
 
 #[tokio::test]

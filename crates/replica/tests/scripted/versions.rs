@@ -128,12 +128,6 @@ async fn change(device: &Device, sql: String) {
     db.close().await;
 }
 
-/// Gives a stored object another key. The row of a kind that a program does not know is that of one that it knows.
-async fn rename(device: &Device, from: &str, to: &str) {
-    let sql = format!("update object set key = '{to}' where key = '{from}'");
-    change(device, sql).await;
-}
-
 #[tokio::test]
 async fn posts_are_indexed_again_after_a_change_of_the_terms() {
     let server = Server::start();
@@ -162,7 +156,9 @@ async fn a_newer_version_edits_what_an_older_one_kept() {
     let object =
         |key: &str, usn: u64| json!({"key": key, "usn": usn.to_string(), "value": draft("a")});
     let device = synced(&server, json!([object(LATER, 3)])).await;
-    rename(&device, LATER, DRAFT).await;
+    // The row of a kind that a program does not know is that of one that it knows.
+    let sql = format!("update object set key = '{DRAFT}' where key = '{LATER}'");
+    change(&device, sql).await;
     assert_eq!(device.objects().await, [(DRAFT.to_owned(), draft("a"))]);
     assert!(!device.edit(DRAFT, Some(json!({"text": "a"}))).await);
     assert!(device.edit(DRAFT, Some(json!({"text": "b"}))).await);
