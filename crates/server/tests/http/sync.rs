@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     people::{Person, people_world},
-    world::{id, show, status, uri},
+    world::{Feed, World, id, show, status, uri},
 };
 
 const PULL: &str = "/api/driftline/v1/sync";
@@ -37,6 +37,16 @@ fn change(key: &str, base: u64, value: &Value) -> Value {
 async fn news(person: &Person, library: &str, cursor: Option<&Value>) -> Value {
     let answer = person.post_json(PULL, &pull_of(library, cursor)).await;
     answer["news"].get(0).cloned().unwrap_or_default()
+}
+
+/// A server with a source that Ann may read, and the source's library.
+async fn readable_source() -> (World, Person, Feed, String) {
+    let (world, _) = people_world(|_| {}).await;
+    let ann = Person::new(&world, "ann").await;
+    let feed = world.feed("feed").await;
+    show(&world, &feed, Audience::Members).await;
+    let library = format!("source:{}", feed.source.id);
+    (world, ann, feed, library)
 }
 
 fn keys(list: &Value) -> Vec<&str> {
@@ -493,61 +503,5 @@ async fn forty_libraries_without_news_are_a_small_answer() {
     let answer = ann.post_json(PULL, &json!({"libraries": libraries})).await;
     assert_eq!(answer["news"], json!([]));
     assert!(answer.to_string().len() < 300, "{answer}");
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_waits_is_told_of_changes() {
-    let (world, _) = people_world(|_| {}).await;
-    let (ann, ben) = (
-        Person::new(&world, "ann").await,
-        Person::new(&world, "ben").await,
-    );
-    let events = format!("{}{PULL}/events", world.base);
-    let request = world.client.get(events).bearer_auth(&ann.token);
-    let mut events = request.send().await.unwrap();
-    let mut next = async || String::from_utf8(events.chunk().await.unwrap().unwrap().to_vec());
-    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
-    let note = |text: &str| {
-        let note = change("note:https://a.example/1", 0, &json!({"text": text}));
-        push_of(1, "", &[note])
-    };
-    // Another account's changes are none of its own.
-    ben.post_json(PUSH, &note("ben's")).await;
-    ann.post_json(PUSH, &note("ann's")).await;
-    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
-    let whole = news(&ann, "account", None).await;
-    assert_eq!(whole["objects"][0]["value"]["text"], "ann's");
-    world.close().await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_device_that_waits_is_told_of_the_sources_that_it_names() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
-    let other = world.feed("other").await;
-    show(&world, &other, Audience::Private).await;
-    let library = format!("source:{}", feed.source.id);
-    let wait = async |query: &str| {
-        let events = format!("{}{PULL}/events?{query}", world.base);
-        let request = world.client.get(events).bearer_auth(&ann.token);
-        request.send().await.unwrap()
-    };
-    // What the account may not read is as what is not there.
-    for unknown in [other.source.id.to_string(), "999".to_owned()] {
-        let answer = wait(&format!("library={library}&library=source:{unknown}")).await;
-        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
-    }
-    let many: String = (0..201).map(|n| format!("library=source:{n}&")).collect();
-    assert_eq!(wait(&many).await.status(), StatusCode::UNPROCESSABLE_ENTITY);
-    let mut events = wait(&format!("library={library}&library=account")).await;
-    let mut next = async || String::from_utf8(events.chunk().await.unwrap().unwrap().to_vec());
-    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
-    feed.poll(&[status(1)]).await;
-    assert_eq!(next().await.unwrap(), "event: news\ndata: {}\n\n");
-    let whole = news(&ann, &library, None).await;
-    assert_eq!(whole["objects"].as_array().unwrap().len(), 1);
     world.close().await;
 }

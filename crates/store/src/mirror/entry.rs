@@ -383,6 +383,14 @@ impl KnownEntry {
             || self.is_left() && post.is_gone()
     }
 
+    /// The change by which it ends.
+    pub(crate) fn end(&self, post: &post::KnownPost, usn: i64) -> Change {
+        let mut change = self.change(post, None, usn);
+        change.new.gone = true;
+        change.is_of_counts = false;
+        change
+    }
+
     /// The change to its post's state, with its new ID if it moves.
     pub(crate) fn change(&self, post: &post::KnownPost, new_id: Option<i64>, usn: i64) -> Change {
         Change {

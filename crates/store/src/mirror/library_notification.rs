@@ -46,8 +46,12 @@ pub fn notify(tx: &mut Tx<'_>, source: SourceKey, items: &[OutboxItem]) -> Resul
         let Some(post) = posts.get(&entry.post_id) else {
             continue;
         };
-        // Content that its readers were not shown is not a change for them.
+        // Content that its readers were not shown is not a change for them. A post that has returned for others alone has
+        // ended for them.
         if !post.is_gone() && !post.has_scoped && !readable.has(post.scope) {
+            if entry.stale && !entry.gone {
+                changes.push(entry.end(post, held.library.next_usn()));
+            }
             continue;
         }
         // Only a page shows that the source lists it again.

@@ -13,6 +13,7 @@ use crate::{
     id_types::SourceKey,
     mirror::machine::{IS_WITH_TOKEN, scope_from_row},
     posts::{content_scope::ContentScope, edited_post, post::PostVersion},
+    refresh,
     text::without_nul,
 };
 
@@ -121,6 +122,7 @@ pub(crate) fn widen(
         return Ok(());
     }
     let instance_id = source.instance_id();
+    note(tx, instance_id, posts)?;
     let holders = holders(tx, instance_id, posts)?;
     let own = holders.iter().filter(|of| of.source_id == source.id());
     let own: HashMap<i64, &Holder> = own.map(|of| (of.post_id, of)).collect();
@@ -175,6 +177,15 @@ pub(crate) fn release(
     posts: &[i64],
     (scope, removed): (ContentScope, Option<i64>),
 ) -> Result<(), DbError> {
+    note(tx, instance_id, posts)?;
+    // Nobody is shown them any more, so they must not come back.
+    tx.execute_later(
+        "delete from scoped_content where post_id {in $1} and instance_id = $2
+             and exists (select 1 from post p where p.id = scoped_content.post_id
+                 and p.instance_id = scoped_content.instance_id and p.content_scope in (0, -1)
+                 and coalesce(p.edited_at_ms, 0) > coalesce(scoped_content.edited_at_ms, 0))",
+        &[&Column::i64(posts.iter().copied()), &instance_id],
+    )?;
     let mut holders = holders(tx, instance_id, posts)?;
     holders.retain(|of| Some(of.source_id) != removed);
     let mut scopes: HashMap<i64, BTreeSet<ContentScope>> = HashMap::new();
@@ -225,6 +236,18 @@ pub(crate) fn release(
         }
     }
     Ok(())
+}
+
+/// Has the libraries of all sources notified of those of these posts that a scope was shown otherwise: another content may be
+/// shown to some from now on.
+pub(crate) fn note(tx: &mut Tx<'_>, instance_id: i64, posts: &[i64]) -> Result<(), DbError> {
+    let shown_otherwise = tx.query(
+        "select distinct post_id from scoped_content where post_id {in $1} and instance_id = $2",
+        &[&Column::i64(posts.iter().copied()), &instance_id],
+        |row| Ok((row.i64("post_id")?, false)),
+    )?;
+    // They are due at once.
+    refresh::add_to_outbox(tx, instance_id, 0, &shown_otherwise)
 }
 
 /// A source that lists a post.

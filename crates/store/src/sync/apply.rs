@@ -111,11 +111,7 @@ fn add_mark(
     context: &ChangeContext<'_>,
     key: &ObjectKey,
 ) -> Result<Applied, StoreError> {
-    let ChangeContext {
-        account,
-        resolved,
-        now_ms,
-    } = *context;
+    let (account, resolved, now_ms) = (context.account, context.resolved, context.now_ms);
     let (kind, mark) = match key.kind() {
         Some(ObjectKind::Favourite) => (ObjectKind::Favourite, Mark::Favourite),
         _ => (ObjectKind::Bookmark, Mark::Bookmark),
@@ -142,11 +138,7 @@ fn add_member(
     context: &ChangeContext<'_>,
     key: &ObjectKey,
 ) -> Result<Applied, StoreError> {
-    let ChangeContext {
-        account,
-        resolved,
-        now_ms,
-    } = *context;
+    let (account, resolved, now_ms) = (context.account, context.resolved, context.now_ms);
     let Some((list_key, acct)) = key.list_and_acct() else {
         return Ok(Err("the key names no list".to_owned()));
     };

@@ -55,11 +55,7 @@ pub(super) fn put(
     value: &FilterValue,
     living: Option<&KnownObject>,
 ) -> Result<Applied, StoreError> {
-    let ChangeContext {
-        account,
-        resolved,
-        now_ms,
-    } = *context;
+    let (account, resolved, now_ms) = (context.account, context.resolved, context.now_ms);
     if resolved.filters_over_limit.contains(key) {
         return Ok(Err(format!(
             "a push adds at most {MAX_NEW_FILTER_POSTS} posts to filters"

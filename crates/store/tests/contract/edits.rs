@@ -1,9 +1,9 @@
 //! Edits: the newest answer wins, and every source reports it in its own library.
 
-use driftline_core::{answer::LookUp, post::Post, post::Visibility};
+use driftline_core::{answer::LookUp, post::Visibility};
 use driftline_store::history::{self, EndedBy};
 
-use crate::world::{Store, World, names, post, posts, with};
+use crate::world::{Store, World, edited, names, post, posts, with};
 
 on_both!(
     an_edit_replaces_the_post_and_keeps_the_version_before,
@@ -13,13 +13,6 @@ on_both!(
     a_look_up_may_find_an_edit,
     an_edit_may_hide_a_post_but_not_show_one_where_readers_have_passed,
 );
-
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    Post {
-        edited_at_ms: Some(edited_at_ms),
-        ..post(id, text)
-    }
-}
 
 fn an_edit_replaces_the_post_and_keeps_the_version_before(store: &Store) {
     let mut world = World::readable(store, "home");

@@ -10,10 +10,10 @@ use driftline_core::{
 use driftline_mastodon::{TEXT_EXTRACTION, text_of_json};
 use driftline_sim::seeds;
 use driftline_store::{
-    InstanceId, Owner, Root, SourceKey, Store, Tx, index_pending, instance, notify,
-    refresh::{Claimed, LookupAnswer, LookupTarget, OutboxItem, forget_relayed, outbox},
-    source::{LastPosts, NewSource, TokenLocation},
-    testing::{IndexWatch, check_post_texts, new_source},
+    Owner, Root, SourceKey, Store, Tx, index_pending, instance,
+    refresh::{Claimed, LookupAnswer, LookupTarget},
+    source::LastPosts,
+    testing::{IndexWatch, check_post_texts},
     text_rebuild::{self, PORTION_POSTS},
     tracked,
 };
@@ -21,8 +21,9 @@ use rand::{RngExt as _, SeedableRng as _, seq::IndexedRandom as _};
 use rand_chacha::ChaCha8Rng;
 
 use crate::{
+    audiences::ORIGINS,
     refresh::{MINUTE_MS, Workers, found, liked},
-    world::{ANN, BOB, START_MS, World, hashed, on_both, owned_name, post, posts, read, write},
+    world::{ANN, BOB, START_MS, World, edited, hashed, on_both, post, posts, read, relay, write},
 };
 
 on_both!(
@@ -44,36 +45,14 @@ fn texts(store: &Store) -> Vec<String> {
     texts
 }
 
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    Post {
-        edited_at_ms: Some(edited_at_ms),
-        ..post(id, text)
-    }
-}
-
-/// A source that is read with a token of its owner's, unless the world may read it.
-fn add(store: &Store, name: &str, owner: Owner, audience: Audience, origin: &str) -> World {
-    let is_private = audience != Audience::Public;
-    World::added(
-        store,
-        NewSource {
-            owner,
-            audience,
-            origin: origin.to_owned(),
-            token: is_private.then(|| TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
-            ..new_source(&owned_name(owner, name))
-        },
-    )
-}
-
 fn a_text_ends_with_the_last_version_that_has_it(store: &Store) {
     let mut world = World::readable(store, "home");
-    let mut ann = add(
+    let mut ann = World::with_token(
         store,
         "anns",
+        "https://sim.example",
         Owner::Account(ANN),
         Audience::Private,
-        "https://sim.example",
     );
     world.poll(vec![post(1, "one")]);
     ann.poll(vec![edited(1, "two", START_MS)]);
@@ -105,7 +84,7 @@ fn counts_are_no_news_for_the_index(store: &Store) {
     workers.refresh(&[found(1, 7), found(2, 0)], now_ms);
     world.now_ms = now_ms + 4 * MINUTE_MS;
     world.poll(vec![liked(2, 3), liked(1, 9)]);
-    relay(&[&world], workers.instance);
+    relay(&[&world]);
     assert_eq!(watch.check(store), 0);
     let mut edited = liked(1, 9);
     edited.raw = edited.raw.replace("text", "better");
@@ -176,12 +155,12 @@ fn labels_that_change_without_an_edit_are_news_for_the_index(store: &Store) {
 
 fn a_text_of_two_scopes_has_the_labels_of_both(store: &Store) {
     let mut world = World::readable(store, "home");
-    let mut ann = add(
+    let mut ann = World::with_token(
         store,
         "anns",
+        "https://sim.example",
         Owner::Account(ANN),
         Audience::Private,
-        "https://sim.example",
     );
     let quote =
         r#""quote":{"quoted_status":{"id":"9","content":"x"}},"mentions":[{"acct":"hers"}]"#;
@@ -250,19 +229,19 @@ fn rebuild(store: &Store, portions: usize) -> (u64, u64) {
 
 fn texts_that_lack_or_are_old_are_made_again(store: &Store) {
     let mut world = World::readable(store, "home");
-    let mut ann = add(
+    let mut ann = World::with_token(
         store,
         "anns",
+        "https://sim.example",
         Owner::Account(ANN),
         Audience::Private,
-        "https://sim.example",
     );
-    let mut other = add(
+    let mut other = World::with_token(
         store,
         "other",
+        "https://other.example",
         Owner::Operator,
         Audience::Public,
-        "https://other.example",
     );
     world.poll((1..=6).rev().map(|id| post(id, "text")).collect());
     ann.poll(vec![edited(2, "for Ann", START_MS)]);
@@ -308,22 +287,6 @@ fn a_rebuild_goes_on_where_it_was_cut_short(store: &Store) {
     assert_eq!(rebuild(store, 9), (all, all - portion));
 }
 
-/// Notifies the sources of an instance of what refreshes changed.
-fn relay(worlds: &[&World], instance: InstanceId) {
-    for world in worlds {
-        let (source, items) = (world.source, pending_news(world, instance));
-        world.write(move |tx| notify(tx, source, &items));
-    }
-    if let Some(world) = worlds.first() {
-        let relayed = pending_news(world, instance);
-        world.write(move |tx| forget_relayed(tx, instance, &relayed));
-    }
-}
-
-fn pending_news(world: &World, instance: InstanceId) -> Vec<OutboxItem> {
-    world.read(move |tx| outbox(tx, instance, i64::MAX, None, 100))
-}
-
 #[test]
 fn whatever_happens_the_texts_are_right_and_the_index_learns_of_it() {
     seeds::run(4, |seed| on_both(|store| Case::new(store, seed).run()));
@@ -342,12 +305,12 @@ struct Case {
 
 impl Case {
     fn new(store: &Store, seed: u64) -> Case {
-        let mut world = add(
+        let mut world = World::with_token(
             store,
             "first",
+            ORIGINS[0],
             Owner::Operator,
             Audience::Public,
-            ORIGINS[0],
         );
         world.poll(Vec::new());
         let mut case = Case {
@@ -388,7 +351,7 @@ impl Case {
         let owner = *owners.choose(&mut self.rng).expect("one");
         let origin = *ORIGINS.choose(&mut self.rng).expect("one");
         let (name, audience) = (format!("source{}", self.added), self.audience());
-        let mut world = add(&self.store, &name, owner, audience, origin);
+        let mut world = World::with_token(&self.store, &name, origin, owner, audience);
         world.claims = self.workers.claims.clone();
         world.now_ms = self.now_ms;
         self.worlds.push(world);
@@ -503,7 +466,7 @@ impl Case {
         let instance = self.workers.instance;
         let worlds = self.worlds.iter();
         let worlds = worlds.filter(|world| world.source.instance == instance);
-        relay(&worlds.collect::<Vec<_>>(), instance);
+        relay(&worlds.collect::<Vec<_>>());
     }
 }
 
@@ -511,6 +474,5 @@ fn number(post: &Post) -> u64 {
     post.id.as_str().parse().expect("a number")
 }
 
-const ORIGINS: [&str; 2] = ["https://sim.example", "https://other.example"];
 const POSTS: u64 = 6;
 const STEPS: usize = 80;

@@ -3,12 +3,14 @@
 use driftline_core::{answer::LookUp, names::audience::Audience, post::Post};
 use driftline_store::{
     LocalAccountId, Owner, Store, history,
-    source::{self, LastPosts, TokenLocation},
-    testing::new_source,
+    source::LastPosts,
     timeline::{self, Viewer},
 };
 
-use crate::world::{ANN, BOB, EVERYTHING, START_MS, World, hashed, on_both, owned_name, post};
+use crate::{
+    audiences::ORIGINS,
+    world::{ANN, BOB, EVERYTHING, START_MS, World, edited, hashed, on_both, post},
+};
 
 on_both!(
     an_edit_that_one_token_is_shown_changes_nothing_for_others,
@@ -28,14 +30,7 @@ const VIEWERS: [Viewer; 4] = [
 
 /// A source of the one server: read with a token of its owner's, unless it is for the world.
 fn add(store: &Store, name: &str, owner: Owner, audience: Audience) -> World {
-    let is_private = audience != Audience::Public;
-    let new = source::NewSource {
-        owner,
-        audience,
-        token: is_private.then(|| TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
-        ..new_source(&owned_name(owner, name))
-    };
-    World::added(store, new)
+    World::with_token(store, name, ORIGINS[0], owner, audience)
 }
 
 fn public(store: &Store) -> World {
@@ -61,12 +56,6 @@ fn quoting(id: u64, secret: &str) -> Post {
 /// The hash of the post's content without quotes, which hashes leave out.
 fn post_hash(id: u64) -> i64 {
     hashed(post(id, "text")).hashes.content
-}
-
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    let mut post = post(id, text);
-    post.edited_at_ms = Some(edited_at_ms);
-    post
 }
 
 /// What each viewer is shown of the newest post of the store, by the part of its text that names it; empty where the

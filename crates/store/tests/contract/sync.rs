@@ -199,6 +199,18 @@ fn push(store: &Store, account: LocalAccountId, changes: Vec<PushChange>) -> Pus
     push_resolved(store, account, changes, Resolved::default())
 }
 
+/// Checks that each change was refused, for a reason with these words.
+fn assert_refused(pushed: &Pushed, reasons: &[&str]) {
+    assert_eq!(pushed.results.len(), reasons.len());
+    for (result, expected) in pushed.results.iter().zip(reasons) {
+        let ChangeResult::Refused { reason, .. } = result else {
+            panic!("{result:?} without {expected:?}");
+        };
+        assert!(reason.contains(expected), "{reason:?} without {expected:?}");
+    }
+    assert_eq!(pushed.before, pushed.after);
+}
+
 /// The USNs of changes that were all stored.
 fn done(pushed: &Pushed) -> Vec<u64> {
     let usns = pushed.results.iter().map(|result| match result {

@@ -15,7 +15,7 @@ use driftline_core::{
     rng::Rng,
 };
 use driftline_store::{
-    Owner, Store, StoreError, Viewer,
+    CommitSummary, Owner, Store, StoreError, Viewer,
     sync::{SourceChunk, SourceLimits, SourceView, has_news, source_changes, source_newest},
     viewer::LazyReadableSources,
 };
@@ -57,6 +57,25 @@ fn poll(world: &mut World, listed: Vec<Post>) {
     world.poll(listed);
 }
 
+/// A post at a place of its own.
+fn listed(position: &str, id: u64) -> Listed {
+    Listed {
+        position: position.into(),
+        post: post(id, "text"),
+    }
+}
+
+/// Polls a later page that lists posts at such places.
+fn commit(world: &mut World, listed: Vec<Listed>) -> CommitSummary {
+    world.now_ms += 2 * MINUTE_MS;
+    let page = Page {
+        listed,
+        headers: headers(world.now_ms),
+        ..Page::default()
+    };
+    world.commit(&newest_page(), page).expect("a commit")
+}
+
 /// A stream reports that a post is deleted.
 fn delete(world: &mut World, id: u64) {
     world.now_ms += MINUTE_MS;
@@ -92,6 +111,15 @@ struct Upstream {
 }
 
 impl Upstream {
+    fn new(seed: u64) -> Upstream {
+        Upstream {
+            rng: Rng::new(seed),
+            turn: 0,
+            listed: BTreeMap::new(),
+            gone: Vec::new(),
+        }
+    }
+
     fn below(&mut self, bound: usize) -> usize {
         (self.rng.share() * bound as f64) as usize
     }
@@ -165,12 +193,7 @@ fn replicas_of_each_reader_end_with_what_the_source_shows_it() {
     for seed in 0..4 {
         on_both(|store| {
             let mut world = home(store);
-            let mut upstream = Upstream {
-                rng: Rng::new(seed),
-                turn: 0,
-                listed: BTreeMap::new(),
-                gone: Vec::new(),
-            };
+            let mut upstream = Upstream::new(seed);
             let mut replicas: Vec<Replica> = READERS.map(Replica::from_start).into();
             // All that each reader was ever shown.
             let mut known = READERS.map(|_| BTreeSet::new());
@@ -448,19 +471,6 @@ fn a_chunk_reads_a_bounded_number_of_rows(store: &Store) {
 
 fn a_post_that_is_listed_twice_ends_with_its_last_place(store: &Store) {
     let mut world = home(store);
-    let listed = |position: &str, id: u64| Listed {
-        position: position.into(),
-        post: post(id, "text"),
-    };
-    let commit = |world: &mut World, listed: Vec<Listed>| {
-        world.now_ms += 2 * MINUTE_MS;
-        let page = Page {
-            listed,
-            headers: headers(world.now_ms),
-            ..Page::default()
-        };
-        world.commit(&newest_page(), page).expect("a commit")
-    };
     let all = vec![listed("13", 1), listed("12", 1), listed("11", 2)];
     assert_eq!(commit(&mut world, all).new, 3);
     for by in READERS {

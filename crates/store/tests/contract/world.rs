@@ -13,8 +13,9 @@ pub(crate) use driftline_store::testing::{
     settings,
 };
 use driftline_store::{
-    LocalAccountId, Owner, Root, SourceKey, StoreError, Tx, local_ids,
-    source::{self, LastPosts, NewSource, Removed},
+    LocalAccountId, Owner, Root, SourceKey, StoreError, Tx, local_ids, notify,
+    refresh::{self, OutboxItem},
+    source::{self, LastPosts, NewSource, Removed, TokenLocation},
     testing::{self, Feed, check_post_texts},
     timeline::{self, HomeRule, Range, Stretch, Viewer},
     viewer::ReadableSources,
@@ -106,11 +107,21 @@ impl World {
         owner: Owner,
         audience: Audience,
     ) -> World {
+        World::added(store, of_server(name, origin, owner, audience))
+    }
+
+    /// [`World::of_server`], read with a token of its own unless everyone may read it.
+    pub(crate) fn with_token(
+        store: &Store,
+        name: &str,
+        origin: &str,
+        owner: Owner,
+        audience: Audience,
+    ) -> World {
+        let is_private = audience != Audience::Public;
         let new = NewSource {
-            owner,
-            audience,
-            origin: origin.to_owned(),
-            ..new_source(&owned_name(owner, name))
+            token: is_private.then(|| TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
+            ..of_server(name, origin, owner, audience)
         };
         World::added(store, new)
     }
@@ -118,6 +129,12 @@ impl World {
     /// A source that is added.
     pub(crate) fn added(store: &Store, new: NewSource) -> World {
         World::of(store, add_source(store, new))
+    }
+
+    /// Notifies the source of changed posts. Returns the number of its entries that took a USN.
+    pub(crate) fn notify(&self, items: Vec<OutboxItem>) -> u64 {
+        let key = self.source;
+        self.write(move |tx| notify(tx, key, &items))
     }
 
     pub(crate) fn set_audience(&self, audience: Audience) {
@@ -142,6 +159,38 @@ impl Deref for World {
 impl DerefMut for World {
     fn deref_mut(&mut self) -> &mut Feed {
         &mut self.0
+    }
+}
+
+/// Notifies sources of one instance of what waits in its outbox, which is empty then.
+pub(crate) fn relay(worlds: &[&World]) {
+    let Some(first) = worlds.first() else {
+        return;
+    };
+    let instance = first.source.instance;
+    let items = first.read(move |tx| refresh::outbox(tx, instance, i64::MAX, None, 1_000));
+    for world in worlds {
+        world.notify(items.clone());
+    }
+    write(&first.store, Root::none(), move |tx| {
+        refresh::forget_relayed(tx, instance, &items)
+    });
+}
+
+fn of_server(name: &str, origin: &str, owner: Owner, audience: Audience) -> NewSource {
+    NewSource {
+        owner,
+        audience,
+        origin: origin.to_owned(),
+        ..new_source(&owned_name(owner, name))
+    }
+}
+
+/// [`post`], as its author has edited it.
+pub(crate) fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
+    Post {
+        edited_at_ms: Some(edited_at_ms),
+        ..post(id, text)
     }
 }
 

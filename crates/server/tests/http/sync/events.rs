@@ -2,30 +2,86 @@
 
 use std::time::Duration;
 
+use driftline_core::names::audience::Audience;
 use driftline_store::{
     Tx,
     social::{local_account, note},
 };
+use reqwest::{Response, StatusCode};
+use serde_json::json;
 
-use super::PULL;
+use super::{PULL, PUSH, change, news, push_of, readable_source};
 use crate::{
     people::{Person, people_world},
-    world::START_MS,
+    world::{START_MS, World, show, status},
 };
+
+/// The stream of a device, or what it gets instead.
+async fn wait(world: &World, person: &Person, query: &str) -> Response {
+    let events = format!("{}{PULL}/events{query}", world.base);
+    let request = world.client.get(events).bearer_auth(&person.token);
+    request.send().await.unwrap()
+}
+
+async fn assert_news(events: &mut Response) {
+    let event = events.chunk().await.unwrap().unwrap();
+    assert_eq!(&event[..], b"event: news\ndata: {}\n\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_waits_is_told_of_changes() {
+    let (world, _) = people_world(|_| {}).await;
+    let (ann, ben) = (
+        Person::new(&world, "ann").await,
+        Person::new(&world, "ben").await,
+    );
+    let mut events = wait(&world, &ann, "").await;
+    assert_news(&mut events).await;
+    let note = |text: &str| {
+        let note = change("note:https://a.example/1", 0, &json!({"text": text}));
+        push_of(1, "", &[note])
+    };
+    // Another account's changes are none of its own.
+    ben.post_json(PUSH, &note("ben's")).await;
+    ann.post_json(PUSH, &note("ann's")).await;
+    assert_news(&mut events).await;
+    let whole = news(&ann, "account", None).await;
+    assert_eq!(whole["objects"][0]["value"]["text"], "ann's");
+    world.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_device_that_waits_is_told_of_the_sources_that_it_names() {
+    let (world, ann, mut feed, library) = readable_source().await;
+    let other = world.feed("other").await;
+    show(&world, &other, Audience::Private).await;
+    // What the account may not read is as what is not there.
+    for unknown in [other.source.id.to_string(), "999".to_owned()] {
+        let query = format!("?library={library}&library=source:{unknown}");
+        let answer = wait(&world, &ann, &query).await;
+        assert_eq!(answer.status(), StatusCode::NOT_FOUND);
+    }
+    let many: String = (0..201).map(|n| format!("library=source:{n}&")).collect();
+    let answer = wait(&world, &ann, &format!("?{many}")).await;
+    assert_eq!(answer.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    let query = format!("?library={library}&library=account");
+    let mut events = wait(&world, &ann, &query).await;
+    assert_news(&mut events).await;
+    feed.poll(&[status(1)]).await;
+    assert_news(&mut events).await;
+    let whole = news(&ann, &library, None).await;
+    assert_eq!(whole["objects"].as_array().unwrap().len(), 1);
+    world.close().await;
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_oldest_stream_of_an_account_ends_even_while_there_is_news() {
     let (world, _) = people_world(|_| {}).await;
     let ann = Person::new(&world, "ann").await;
-    let wait = async || {
-        let events = format!("{}{PULL}/events", world.base);
-        let request = world.client.get(events).bearer_auth(&ann.token);
-        request.send().await.unwrap()
-    };
-    let mut oldest = wait().await;
+    let mut oldest = wait(&world, &ann, "").await;
     let mut later = Vec::new();
     for _ in 0..200 {
-        later.push(wait().await);
+        later.push(wait(&world, &ann, "").await);
     }
     let account = ann.id;
     let steady_news = async {

@@ -10,7 +10,7 @@ use driftline_sim::Status;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::{DIGEST, PULL, hidden, news, pull_of};
+use super::{DIGEST, PULL, hidden, news, pull_of, readable_source};
 use crate::{
     people::{Person, people_world},
     world::{show, status},
@@ -97,6 +97,15 @@ async fn a_reader_of_a_source_is_told_nothing_of_hidden_posts() {
     world.close().await;
 }
 
+/// A filter as devices send it.
+fn filter(text: &str) -> Value {
+    let names = NameContext {
+        origin: "https://sim.example",
+        viewer: None,
+    };
+    json!(Predicate::parse(text, &names).unwrap())
+}
+
 /// A post whose author has another name.
 fn renamed(n: u64, name: &str) -> Post {
     let mut renamed = status(n).to_post();
@@ -112,11 +121,7 @@ const HOUR_MS: i64 = 3_600_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_that_moves_up_during_a_full_sync_comes_whole() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
-    let library = format!("source:{}", feed.source.id);
+    let (world, ann, mut feed, library) = readable_source().await;
     feed.poll(&[status(1), status(2), status(3)]).await;
     let mut request = pull_of(&library, None);
     request["max_entries"] = json!(1);
@@ -158,11 +163,7 @@ async fn a_post_that_moves_up_during_a_full_sync_comes_whole() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
-    let library = format!("source:{}", feed.source.id);
+    let (world, ann, mut feed, library) = readable_source().await;
     feed.poll(&[status(1), status(2)]).await;
     let whole = news(&ann, &library, None).await;
     assert_eq!(whole["more"], false);
@@ -199,20 +200,11 @@ async fn a_post_comes_without_its_content_to_a_device_that_has_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_selects_posts_of_a_source_that_the_account_may_see() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
-    let library = format!("source:{}", feed.source.id);
+    let (world, ann, mut feed, library) = readable_source().await;
     feed.poll(&[status(1), status(2), hidden(3)]).await;
     let pull = |text: &str, cursor: Option<&Value>| {
-        let names = NameContext {
-            origin: "https://sim.example",
-            viewer: None,
-        };
-        let filter = Predicate::parse(text, &names).unwrap();
         let mut request = pull_of(&library, cursor);
-        request["libraries"][0]["filter"] = json!(filter);
+        request["libraries"][0]["filter"] = filter(text);
         request
     };
     let either = "\"post 1\" OR \"post 3\"";
@@ -275,13 +267,9 @@ async fn a_filter_selects_posts_of_a_source_that_the_account_may_see() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_digest_of_a_source_is_of_what_the_account_may_see() {
-    let (world, _) = people_world(|_| {}).await;
-    let ann = Person::new(&world, "ann").await;
-    let mut feed = world.feed("feed").await;
-    show(&world, &feed, Audience::Members).await;
+    let (world, ann, mut feed, library) = readable_source().await;
     let other = world.feed("other").await;
     show(&world, &other, Audience::Private).await;
-    let library = format!("source:{}", feed.source.id);
     feed.poll(&[status(1), hidden(2), status(3), hidden(4)])
         .await;
     let whole = news(&ann, &library, None).await;
@@ -297,12 +285,7 @@ async fn the_digest_of_a_source_is_of_what_the_account_may_see() {
     let found = (&digest["count"], &digest["digest"], &digest["more"]);
     assert_eq!(found, (&json!(2), &json!(expected.text()), &json!(false)));
     // The post of a filter alone; an unknown cursor, and one of a pull; another library.
-    let names = NameContext {
-        origin: "https://sim.example",
-        viewer: None,
-    };
-    let filter = Predicate::parse("\"post 3\"", &names).unwrap();
-    let filtered = json!({"library": library, "filter": filter});
+    let filtered = json!({"library": library, "filter": filter("\"post 3\"")});
     assert_eq!(ann.post_json(DIGEST, &filtered).await["count"], 1);
     for cursor in [json!("1.1.0f.1"), whole["cursor"].clone()] {
         let request = json!({"library": library, "cursor": cursor});

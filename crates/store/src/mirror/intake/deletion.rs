@@ -51,6 +51,8 @@ pub(crate) fn take_in(
         let ids: Vec<i64> = ids.map(|entry| entry.id).collect();
         absence::end(tx, source, &ids, gone.received_at_ms)?;
         let of = (source.instance_id, source.scope);
+        // Another source of the scope may list the post still.
+        scoped_content::note(tx, source.instance_id, &[known.id])?;
         scoped_content::end(tx, of, &[known.id], gone.keep, gone.now_ms)?;
         record(tx, source.instance_id, known.id)?;
         return Ok(ids.len() as u64);

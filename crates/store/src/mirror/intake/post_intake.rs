@@ -119,8 +119,8 @@ struct IntakeChanges<'a> {
     narrower_posts: Vec<i64>,
     /// Posts that were shown to the source's scope with other content than their own.
     scoped_posts: Vec<PostVersion<'a>>,
-    /// Posts that changed, for the scope of this source at least. Other sources' libraries must be notified.
-    changed_posts: Vec<i64>,
+    /// Posts with a later edit than was stored for the source's scope. Other sources' libraries must be notified.
+    later_edits: Vec<i64>,
     /// Replaced posts whose previous version is kept, because an edit ended it.
     edited_posts: Vec<i64>,
     authors: Vec<&'a Author>,
@@ -359,12 +359,18 @@ impl<'a> Intake<'_, 'a> {
         if now.settled {
             return;
         }
+        // Servers agree on edits. Other differences may be between the tokens of two sources, which would take turns.
+        if known.deleted_at_ms.is_none() && post.edited_at_ms > known.edited_at_ms {
+            self.changes.later_edits.push(known.id);
+        }
         let scope = self.source.scope;
         // The world's answers replace those shown to narrower scopes, even newer ones.
         let is_widened = scope == ContentScope::WORLD && known.scope != scope;
         let is_scoped = scope != ContentScope::WORLD && known.scope != scope;
         if is_scoped && !returns {
             let is_unlike = || match (&known.other_raw, known.scope) {
+                // An answer that is behind an edit is no content of its own.
+                _ if post.edited_at_ms < known.edited_at_ms => false,
                 (Some(other), ContentScope::WORLD) => !shows_same_posts(other, &post.raw),
                 (_, ContentScope::WORLD) => false,
                 // This scope may not read what was shown to the other one.
@@ -377,7 +383,6 @@ impl<'a> Intake<'_, 'a> {
                 known.content_hash = post.hashes.content;
                 known.visibility = post.visibility;
                 known.has_scoped = true;
-                self.changes.changed_posts.push(known.id);
                 self.changes.authors.push(&post.author);
                 self.changes.scoped_posts.push(PostVersion {
                     id: known.id,
@@ -403,9 +408,6 @@ impl<'a> Intake<'_, 'a> {
         } else {
             let other = known.other_raw.as_deref().unwrap_or_default();
             let is_alike = !known.differs_from(post) && shows_same_posts(other, &post.raw);
-            if known.differs_from(post) {
-                self.changes.changed_posts.push(known.id);
-            }
             match (is_widened, is_alike) {
                 (false, _) => self.changes.edited_posts.push(known.id),
                 (true, false) => self.changes.narrower_posts.push(known.id),
@@ -504,7 +506,7 @@ impl<'a> Intake<'_, 'a> {
         }
         // Other sources with these posts change their entries below their own roots.
         let news = changes.returned_posts.iter().map(|(id, _)| *id);
-        let news: BTreeSet<i64> = news.chain(changes.changed_posts.iter().copied()).collect();
+        let news: BTreeSet<i64> = news.chain(changes.later_edits.iter().copied()).collect();
         let news: Vec<(i64, bool)> = news.into_iter().map(|id| (id, false)).collect();
         refresh::add_to_outbox(tx, instance_id, now_ms, &news)?;
         // Here the clock is locked, if it was not for history. From here on nothing is awaited.

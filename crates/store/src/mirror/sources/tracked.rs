@@ -81,11 +81,11 @@ pub fn add_lookups(
     let stable = |id: &String| UpstreamId::from(&*without_nul(id)).stable();
     let ids: Vec<UpstreamId> = upstream_ids.iter().map(stable).collect();
     let ids: Vec<&str> = ids.iter().map(UpstreamId::as_str).collect();
-    let stored = post::known(tx, instance_id, &ids)?;
-    let mut stored = seen_by_operator(tx, source, stored)?;
+    let stored = post::stored(tx, (instance_id, held.scope), &ids)?;
+    let mut stored = seen_by_operator(tx, source, stored.posts)?;
     // Content that the source's readers were not shown is looked up for them.
     let readable = ReadableScopes::of_scope(held.scope);
-    stored.retain(|_, post| post.is_gone() || readable.has(post.scope));
+    stored.retain(|_, post| post.is_gone() || post.has_scoped || readable.has(post.scope));
     let known = pending_lookup::known(tx, instance_id, &ids)?;
     if !once && held.refreshing {
         let alive = stored.values().filter(|post| !post.is_gone());

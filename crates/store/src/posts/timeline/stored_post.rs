@@ -2,7 +2,13 @@
 
 use std::collections::HashMap;
 
-use driftline_core::{names::object_uri::UriKey, post::Visibility};
+use driftline_core::{
+    names::{
+        audience::{Audience, Reader},
+        object_uri::UriKey,
+    },
+    post::Visibility,
+};
 use driftline_db::{Column, DbError, Row, Tx};
 
 use super::timeline_post::TimelinePost;
@@ -137,10 +143,11 @@ fn from_row(row: &Row<'_>, reader: ContentReader) -> Result<Option<(i64, StoredP
     let Some(content) = content(row, of_post, reader.scopes())? else {
         return Ok(None);
     };
+    let scope = ContentScope::from_sql(row.i64("content_scope")?);
     let is_narrowed = content.visibility.narrowness() > of_post.narrowness();
     let visibility = match reader {
         // Nobody is shown a post elsewhere that one of their answers has narrowed.
-        ContentReader::Viewer(_) if !is_narrowed => of_post,
+        ContentReader::Viewer(_) if !is_narrowed && reader.scopes().has(scope) => of_post,
         _ => content.visibility,
     };
     let post = TimelinePost {
@@ -162,7 +169,7 @@ fn from_row(row: &Row<'_>, reader: ContentReader) -> Result<Option<(i64, StoredP
     let found = StoredPost {
         post,
         deleted_at_ms,
-        listed: row.bool("listed")?,
+        listed: row.bool("listed")? && visibility == Visibility::Public,
         in_public: row.bool("in_public")?,
         claimed: row.bool("claimed")?,
         from_history: row.bool("from_history")?,
@@ -215,12 +222,19 @@ fn content(
         } else if let Some(members) = row.opt_text("members_raw")?
             && readable.own() != Some(scope)
         {
-            shown.push(Content {
-                edited_at_ms: row.opt_i64("members_edited_at_ms")?,
-                hash: row.opt_i64("members_hash")?.unwrap_or_default(),
-                visibility: visibility(row, "members_visibility")?,
-                raw: members,
-            });
+            let visibility = visibility(row, "members_visibility")?;
+            // The rest concerns the owner of a source alone, whose timeline shows it.
+            if Audience::Members
+                .shows(Reader::Member)
+                .is_some_and(|shows| visibility.narrowness() <= shows.narrowness())
+            {
+                shown.push(Content {
+                    edited_at_ms: row.opt_i64("members_edited_at_ms")?,
+                    hash: row.opt_i64("members_hash")?.unwrap_or_default(),
+                    visibility,
+                    raw: members,
+                });
+            }
         }
     }
     if readable.has(scope) {

@@ -1,7 +1,6 @@
 //! Posts that edits bring into lists with a predicate.
 
 use driftline_core::{
-    post::Post,
     predicate::{NameContext, Predicate},
     social::{AccountState, ListSettings, RepliesPolicy},
 };
@@ -17,16 +16,9 @@ use driftline_store::{
 };
 
 use super::{account, read, write};
-use crate::world::{EVERYTHING, START_MS, World, on_both, post, posts};
+use crate::world::{EVERYTHING, START_MS, World, edited, on_both, post, posts};
 
 const HOUR_MS: i64 = 60 * 60 * 1_000;
-
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    Post {
-        edited_at_ms: Some(edited_at_ms),
-        ..post(id, text)
-    }
-}
 
 pub(super) fn active(store: &Store, name: &str) -> LocalAccountId {
     let id = account(store, name);

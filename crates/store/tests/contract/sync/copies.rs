@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use driftline_core::{
     answer::LookUp,
     names::audience::Audience,
-    post::{Post, Visibility},
+    post::Visibility,
     social::Mark,
     sync::{ObjectKey, PostValue},
 };
@@ -26,7 +26,7 @@ use super::{MAX_BYTES, change, chunk, done, post_name, push_resolved, update_cou
 use crate::{
     refresh::{MINUTE_MS, liked},
     social::account,
-    world::{START_MS, World, post, posts, read, with, write},
+    world::{START_MS, World, edited, post, posts, read, with, write},
 };
 
 on_both!(
@@ -142,13 +142,6 @@ fn renew_all(store: &Store) -> usize {
 fn renew_of(store: &Store, posts: Vec<PostKey>) -> usize {
     let bookmarks = read(store, move |tx| bookmark_copy::of_posts(tx, &posts));
     renew(store, bookmarks)
-}
-
-fn edited(id: u64, text: &str, edited_at_ms: i64) -> Post {
-    Post {
-        edited_at_ms: Some(edited_at_ms),
-        ..post(id, text)
-    }
 }
 
 fn owned(store: &Store, name: &str, owner: LocalAccountId, audience: Audience) -> World {

@@ -1,22 +1,19 @@
 //! Entries of which a replica has all but what changes without an edit.
 
-use driftline_core::{
-    answer::{Listed, Page},
-    post::{Post, Visibility},
-};
+use driftline_core::post::{Post, Visibility};
 use driftline_store::{
-    Store, account, change_feed, notify,
+    Store, account, change_feed,
     refresh::OutboxItem,
     sync::{SourceChunk, SourceLimits},
 };
 
 use super::{
-    ALL, READERS, home, key, keys, poll, private,
+    ALL, READERS, commit, home, key, keys, listed, poll, private,
     replica::{Filter, OWNER, Replica, WORLD},
 };
 use crate::{
     refresh::{HOUR_MS, MINUTE_MS},
-    world::{World, headers, newest_page, post, posts, with},
+    world::{World, post, posts, with},
 };
 
 on_both!(
@@ -40,8 +37,7 @@ pub(super) fn recount(world: &World, id: u64) -> u64 {
         counts: true,
         since_ms: world.now_ms,
     };
-    let source = world.source;
-    world.write(move |tx| notify(tx, source, &[item]))
+    world.notify(vec![item])
 }
 
 /// Takes a chunk. Returns the keys of the entries that come whole, and of those that come with their counts alone.
@@ -161,17 +157,10 @@ fn an_edit_that_moves_up_by_counts_comes_whole(store: &Store) {
 /// The replica has one of the places, which need not be the one whose counts come.
 fn a_post_at_two_places_comes_whole(store: &Store) {
     let mut world = home(store);
-    world.now_ms += MINUTE_MS;
-    let listed = |position: &str, id: u64| Listed {
-        position: position.into(),
-        post: post(id, "text"),
-    };
-    let page = Page {
-        listed: vec![listed("13", 1), listed("12", 1), listed("11", 2)],
-        headers: headers(world.now_ms),
-        ..Page::default()
-    };
-    world.commit(&newest_page(), page).expect("a commit");
+    commit(
+        &mut world,
+        vec![listed("13", 1), listed("12", 1), listed("11", 2)],
+    );
     let mut replica = Replica::complete(&world, WORLD);
     assert_eq!((recount(&world, 1), recount(&world, 2)), (2, 1));
     let (whole, partial, _) = pull(&mut replica, &world, ALL);

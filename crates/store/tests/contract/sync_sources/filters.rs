@@ -1,8 +1,8 @@
 //! Replicas with filters: each has the posts that match, and no others.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
-use driftline_core::{post::Visibility, rng::Rng};
+use driftline_core::post::Visibility;
 use driftline_store::{Store, sync::SourceLimits};
 
 use super::{
@@ -22,12 +22,7 @@ fn a_replica_with_a_filter_has_what_the_filter_selects_of_the_source() {
     for seed in 0..4 {
         on_both(|store| {
             let mut world = home(store);
-            let mut upstream = Upstream {
-                rng: Rng::new(seed),
-                turn: 0,
-                listed: BTreeMap::new(),
-                gone: Vec::new(),
-            };
+            let mut upstream = Upstream::new(seed);
             let filters = [
                 Filter::All,
                 Filter::EndsWith('1'),

@@ -9,21 +9,16 @@ use driftline_core::{
     post::{Post, Visibility},
     rng::Rng,
 };
-use driftline_store::{
-    Owner, Root, Store, notify,
-    refresh::{forget_relayed, outbox},
-    source::{NewSource, TokenLocation},
-    sync::SourceLimits,
-    testing::new_source,
-};
+use driftline_store::{Owner, Store, Viewer, refresh::LookupAnswer, sync::SourceLimits, timeline};
 
 use super::{
     ALL, home, key, poll,
     replica::{MEMBER, OWNER, Replica, SourceReader, WORLD},
 };
 use crate::{
-    refresh::MINUTE_MS,
-    world::{ANN, World, on_both, owned_name, post, posts, with},
+    audiences::ORIGINS,
+    refresh::{HOUR_MS, MINUTE_MS, Workers},
+    world::{ANN, BOB, EVERYTHING, World, edited, on_both, post, posts, relay, with},
 };
 
 on_both!(
@@ -32,34 +27,26 @@ on_both!(
     an_edit_that_another_source_was_shown_comes_after_it_was_relayed,
     content_that_another_source_was_shown_does_not_come,
     a_source_that_goes_leaves_its_last_content,
+    a_source_that_goes_leaves_the_last_edit,
+    an_audience_that_changes_is_told_to_the_other_sources,
+    the_tokens_of_one_scope_do_not_take_turns,
+    a_token_that_is_behind_an_edit_stays_behind,
+    a_post_that_returns_for_one_token_has_ended_for_the_world,
+    members_are_shown_narrowed_content_nowhere,
 );
 
 /// A source of the same server, read with a token of its own.
 fn with_token(store: &Store, name: &str, audience: Audience) -> World {
-    let owner = Owner::Account(ANN);
-    World::added(
-        store,
-        NewSource {
-            owner,
-            audience,
-            token: Some(TokenLocation::Environment(format!("TOKEN_OF_{name}"))),
-            ..new_source(&owned_name(owner, name))
-        },
-    )
+    World::with_token(store, name, ORIGINS[0], Owner::Account(ANN), audience)
 }
 
-/// Notifies the libraries of sources of one server of what waits in its outbox.
-fn relay(worlds: &[&World]) {
-    let instance = worlds[0].source.instance;
-    let items = worlds[0].read(move |tx| outbox(tx, instance, i64::MAX, None, 1_000));
-    for world in worlds {
-        let (source, items) = (world.source, items.clone());
-        world.write(move |tx| notify(tx, source, &items));
-    }
-    worlds[0]
-        .store
-        .write_blocking(Root::none(), move |tx| forget_relayed(tx, instance, &items))
-        .expect("forgotten");
+/// The world's source, and one with a token. Both were shown the same two posts.
+fn world_and(store: &Store, name: &str, audience: Audience) -> (World, World) {
+    let mut world = home(store);
+    let mut other = with_token(store, name, audience);
+    world.poll(posts([2, 1]));
+    poll_also(&mut other, &world, posts([2, 1]));
+    (world, other)
 }
 
 /// Polls another source at the time of the first one.
@@ -91,10 +78,7 @@ fn unlisted(id: u64) -> Post {
 }
 
 fn a_post_that_a_token_is_shown_narrowed_leaves_the_members(store: &Store) {
-    let mut world = home(store);
-    let mut members = with_token(store, "members", Audience::Members);
-    world.poll(posts([2, 1]));
-    poll_also(&mut members, &world, posts([2, 1]));
+    let (world, mut members) = world_and(store, "members", Audience::Members);
     let mut replicas = [OWNER, MEMBER].map(|by| Replica::complete(&members, by));
     let mut worlds = Replica::complete(&world, MEMBER);
     poll_also(
@@ -118,10 +102,7 @@ fn a_post_that_a_token_is_shown_narrowed_leaves_the_members(store: &Store) {
 }
 
 fn a_visibility_changes_with_the_content_of_its_source(store: &Store) {
-    let mut world = home(store);
-    let mut friends = with_token(store, "friends", Audience::Private);
-    world.poll(posts([2, 1]));
-    poll_also(&mut friends, &world, posts([2, 1]));
+    let (mut world, mut friends) = world_and(store, "friends", Audience::Private);
     let mut replica = Replica::complete(&friends, OWNER);
     let mut worlds = Replica::complete(&world, OWNER);
     let mut check = |friends: &World, world: &World| {
@@ -143,15 +124,12 @@ fn a_visibility_changes_with_the_content_of_its_source(store: &Store) {
 }
 
 fn an_edit_that_another_source_was_shown_comes_after_it_was_relayed(store: &Store) {
-    let mut world = home(store);
-    let mut members = with_token(store, "members", Audience::Members);
-    world.poll(posts([2, 1]));
-    poll_also(&mut members, &world, posts([2, 1]));
+    let (mut world, members) = world_and(store, "members", Audience::Members);
     let mut replica = Replica::complete(&members, MEMBER);
     poll_also(
         &mut world,
         &members,
-        vec![post(2, "edited"), post(1, "text")],
+        vec![edited(2, "edited", 5), post(1, "text")],
     );
     relay(&[&world, &members]);
     let chunks = replica.catch_up(&members, ALL);
@@ -186,10 +164,7 @@ fn content_that_another_source_was_shown_does_not_come(store: &Store) {
 
 /// The content of the world's source is that of the store's post, until that source is removed.
 fn a_source_that_goes_leaves_its_last_content(store: &Store) {
-    let mut world = home(store);
-    let mut members = with_token(store, "members", Audience::Members);
-    world.poll(posts([2, 1]));
-    poll_also(&mut members, &world, posts([2, 1]));
+    let (world, mut members) = world_and(store, "members", Audience::Members);
     poll_also(
         &mut members,
         &world,
@@ -203,6 +178,136 @@ fn a_source_that_goes_leaves_its_last_content(store: &Store) {
     }
     let listed = members.public();
     assert_eq!(listed, Vec::new());
+}
+
+/// The source with a token has content from before an edit that the world was shown.
+fn a_source_that_goes_leaves_the_last_edit(store: &Store) {
+    let (mut world, mut members) = world_and(store, "members", Audience::Members);
+    poll_also(
+        &mut members,
+        &world,
+        vec![post(2, "for members"), post(1, "text")],
+    );
+    poll_also(
+        &mut world,
+        &members,
+        vec![edited(2, "edited", 5), post(1, "text")],
+    );
+    relay(&[&world, &members]);
+    let mut replica = Replica::complete(&members, MEMBER);
+    assert!(replica.posts[&key(2)].raw.contains("edited"));
+    world.remove(driftline_store::source::LastPosts::Remove);
+    relay(&[&members]);
+    replica.catch_up(&members, ALL);
+    assert_same(&replica, &members);
+    assert!(replica.posts[&key(2)].raw.contains("edited"));
+}
+
+fn an_audience_that_changes_is_told_to_the_other_sources(store: &Store) {
+    let mut friends = with_token(store, "friends", Audience::Private);
+    let mut members = with_token(store, "members", Audience::Members);
+    friends.poll(vec![post(2, "to friends"), post(1, "text")]);
+    poll_also(
+        &mut members,
+        &friends,
+        vec![post(2, "for members"), post(1, "text")],
+    );
+    let mut replica = Replica::complete(&members, MEMBER);
+    let follow = |replica: &mut Replica, members: &World| {
+        relay(&[&friends, members]);
+        replica.catch_up(members, ALL);
+        assert_same(replica, members);
+    };
+    friends.set_audience(Audience::Members);
+    follow(&mut replica, &members);
+    members.set_audience(Audience::Private);
+    let mut owners = Replica::complete(&members, OWNER);
+    members.now_ms += MINUTE_MS;
+    poll(&mut members, vec![post(2, "for members"), post(1, "text")]);
+    follow(&mut owners, &members);
+    assert!(owners.posts[&key(2)].raw.contains("for members"));
+}
+
+/// Two accounts share the sources that their tokens read. One server shows each token its own content.
+fn the_tokens_of_one_scope_do_not_take_turns(store: &Store) {
+    let mut sources = [ANN, BOB].map(|owner| {
+        let owner = Owner::Account(owner);
+        World::with_token(store, "members", ORIGINS[0], owner, Audience::Members)
+    });
+    let mut usns = Vec::new();
+    for turn in 0..4 {
+        for (at, source) in sources.iter_mut().enumerate() {
+            source.now_ms += MINUTE_MS;
+            source.poll(vec![
+                edited(2, &format!("edited, for token {at}"), 5),
+                post(1, &format!("for token {at}")),
+            ]);
+        }
+        relay(&sources.each_ref());
+        if turn > 0 {
+            usns.push(sources.each_ref().map(|source| source.usns()));
+        }
+    }
+    assert_eq!(usns[0], usns[1]);
+    assert_eq!(usns[1], usns[2]);
+}
+
+fn a_token_that_is_behind_an_edit_stays_behind(store: &Store) {
+    let mut members = with_token(store, "members", Audience::Members);
+    let mut friends = with_token(store, "friends", Audience::Private);
+    members.poll(vec![edited(1, "the first edit", 5)]);
+    poll_also(&mut friends, &members, vec![edited(1, "to friends", 5)]);
+    poll_also(&mut members, &friends, vec![edited(1, "the last edit", 10)]);
+    relay(&[&members, &friends]);
+    let before = friends.usns();
+    for _ in 0..2 {
+        poll_also(&mut friends, &members, vec![edited(1, "to friends", 5)]);
+        relay(&[&members, &friends]);
+        assert_eq!(friends.usns(), before);
+    }
+    let replica = Replica::complete(&friends, OWNER);
+    assert!(replica.posts[&key(1)].raw.contains("the last edit"));
+}
+
+fn a_post_that_returns_for_one_token_has_ended_for_the_world(store: &Store) {
+    let (world, mut friends) = world_and(store, "friends", Audience::Private);
+    let mut replicas = [MEMBER, WORLD].map(|by| Replica::complete(&world, by));
+    let mut owners = Replica::complete(&friends, OWNER);
+    let workers = Workers::of(&world);
+    friends.now_ms += HOUR_MS;
+    workers.refresh(&[(2, LookupAnswer::Gone)], friends.now_ms);
+    poll(&mut friends, posts([2, 1]));
+    relay(&[&world, &friends]);
+    for replica in &mut replicas {
+        replica.catch_up(&world, ALL);
+        assert_same(replica, &world);
+        assert_eq!(replica.posts.len(), 1);
+    }
+    owners.catch_up(&friends, ALL);
+    assert_same(&owners, &friends);
+    assert_eq!(owners.posts.len(), 2);
+}
+
+fn members_are_shown_narrowed_content_nowhere(store: &Store) {
+    let (world, mut members) = world_and(store, "members", Audience::Members);
+    poll_also(
+        &mut members,
+        &world,
+        vec![super::private(2, "secret"), post(1, "text")],
+    );
+    let post_id = MEMBER.shown(&world)[&key(2)].post_id;
+    for viewer in [Viewer::Account(BOB), Viewer::Anonymous] {
+        let public = world.read(move |tx| timeline::public(tx, &EVERYTHING, viewer));
+        let status = world.read(move |tx| timeline::status(tx, post_id, viewer));
+        let shown: Vec<String> = public
+            .into_iter()
+            .chain(status)
+            .map(|post| post.raw)
+            .collect();
+        assert_eq!(shown.len(), 3, "{viewer:?}");
+        assert!(!shown.concat().contains("secret"), "{viewer:?}");
+    }
+    assert!(OWNER.shown(&members)[&key(2)].raw.contains("secret"));
 }
 
 /// A server that shows the world, and each of two tokens, its posts.

@@ -3,7 +3,7 @@
 use driftline_replica::ReplicaStatus;
 use serde_json::{Value, json};
 
-use super::{ACCOUNT, Answer, Device, SERVER, Server};
+use super::{Device, Server};
 
 pub const POST: &str = "note:https://a.example/1";
 pub const OTHER: &str = "note:https://a.example/2";
@@ -13,7 +13,7 @@ pub fn note(text: &str) -> Value {
 }
 
 pub fn object(key: &str, usn: u64, text: &str) -> Value {
-    json!({"key": key, "usn": usn.to_string(), "value": note(text)})
+    super::object(key, usn, &note(text))
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "calls are shorter so")]
@@ -22,15 +22,6 @@ pub fn chunk(state: &str, cursor: &str, more: bool, objects: Value, gone: Value)
         "library": "account", "state": state, "cursor": cursor, "more": more,
         "objects": objects, "gone": gone,
     }])
-}
-
-/// The answer to a push of one change.
-pub fn stored(key: &str, usn: u64, before: &str, after: &str) -> Answer {
-    let results = json!([{"key": key, "status": "done", "usn": usn.to_string()}]);
-    let answer = json!({
-        "server": SERVER, "account": ACCOUNT, "before": before, "after": after, "results": results,
-    });
-    Answer::Json(200, answer)
 }
 
 /// A device with these objects, whose cursor is `c9`.
@@ -42,6 +33,12 @@ pub async fn synced(server: &Server, objects: Value) -> Device {
     assert_eq!(server.answers_left(), 0);
     server.requests();
     device
+}
+
+/// A device with two notes.
+pub async fn with_two(server: &Server) -> Device {
+    let notes = json!([object(POST, 3, "a"), object(OTHER, 4, "b")]);
+    synced(server, notes).await
 }
 
 pub async fn status(device: &Device) -> ReplicaStatus {

@@ -1,10 +1,4 @@
 //! A server that answers from a script, and a folder for a replica of it.
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "each test file uses a part of this"
-)]
-
 pub mod notes;
 pub mod sources;
 
@@ -19,10 +13,9 @@ use std::{
 };
 
 use driftline_core::sync::ObjectKey;
-pub use driftline_replica::InitOutcome;
 use driftline_replica::{
-    Backoff, Client, Direction, Replica, ReplicaError, Retries, ServerUrl, SyncContext, SyncReport,
-    Token,
+    Backoff, Client, Direction, InitOutcome, Replica, ReplicaError, Retries, ServerUrl,
+    SyncContext, SyncReport, Token,
 };
 use serde_json::{Value, json};
 
@@ -240,7 +233,13 @@ impl Device {
 
     /// Opens the replica, syncs and closes it.
     pub(crate) async fn sync(&self, server: &Server) -> Result<SyncReport, ReplicaError> {
-        self.sync_with(server, ONCE, false).await
+        self.sync_in(server, ONCE, false, Direction::Both).await
+    }
+
+    /// Syncs, and gets no answer to one of its requests.
+    pub async fn lose_answer(&self, server: &Server) {
+        let error = self.sync(server).await.unwrap_err();
+        assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
     }
 
     pub(crate) async fn sync_with(
@@ -248,6 +247,27 @@ impl Device {
         server: &Server,
         retries: Retries,
         may_remove_many: bool,
+    ) -> Result<SyncReport, ReplicaError> {
+        let direction = Direction::Both;
+        self.sync_in(server, retries, may_remove_many, direction)
+            .await
+    }
+
+    /// Only pulls, or only pushes.
+    pub(crate) async fn sync_only(
+        &self,
+        server: &Server,
+        direction: Direction,
+    ) -> Result<SyncReport, ReplicaError> {
+        self.sync_in(server, ONCE, false, direction).await
+    }
+
+    async fn sync_in(
+        &self,
+        server: &Server,
+        retries: Retries,
+        may_remove_many: bool,
+        direction: Direction,
     ) -> Result<SyncReport, ReplicaError> {
         let token = Token::read(self.token.as_bytes())?;
         let client = Client::new(&server.url(), token, retries)?;
@@ -257,7 +277,7 @@ impl Device {
             may_remove_many,
             ..SyncContext::new(NOW_MS, &mut random)
         };
-        let outcome = replica.sync(&client, &mut context, Direction::Both).await;
+        let outcome = replica.sync(&client, &mut context, direction).await;
         replica.close().await;
         outcome
     }
@@ -279,6 +299,22 @@ impl Device {
         replica.close().await;
         objects
     }
+}
+
+/// An object of the account's library.
+pub fn object(key: &str, usn: u64, value: &Value) -> Value {
+    json!({"key": key, "usn": usn.to_string(), "value": value})
+}
+
+/// The answer to a push of changes that got these USNs.
+pub fn stored(changes: &[(&str, u64)], before: &str, after: &str) -> Answer {
+    let result =
+        |(key, usn): &(&str, u64)| json!({"key": key, "status": "done", "usn": usn.to_string()});
+    let results: Vec<Value> = changes.iter().map(result).collect();
+    let answer = json!({
+        "server": SERVER, "account": ACCOUNT, "before": before, "after": after, "results": results,
+    });
+    Answer::Json(200, answer)
 }
 
 /// Different numbers at each call.

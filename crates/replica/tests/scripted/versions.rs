@@ -1,18 +1,17 @@
 //! Servers and versions of this program that are newer than a replica: it keeps what it does not know.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use driftline_core::sync::{LibraryDigest, ObjectKey, Usn, object_digest};
 use driftline_db::{Db, Options, Root, Target};
 use driftline_mastodon::TEXT_EXTRACTION;
 use driftline_replica::{ReplicaError, SyncContext};
 use serde_json::{Value, json};
-use support::{
+
+use crate::support::{
     ACCOUNT, Answer, Device, SERVER, Server,
-    notes::{POST, chunk, note, status, stored, synced},
+    notes::{POST, chunk, note, status, synced},
     random,
     sources::{self, HOME, posts},
+    stored,
 };
 
 /// An object of a kind that this version does not know.
@@ -90,7 +89,7 @@ async fn an_edit_keeps_the_members_that_it_does_not_know() {
     assert!(device.edit(POST, Some(note("a"))).await);
     assert!(device.edit(POST, Some(note("b"))).await);
     server.then_news(json!([]));
-    server.then(stored(POST, 10, "c9", "c10"));
+    server.then(stored(&[(POST, 10)], "c9", "c10"));
     device.sync(&server).await.unwrap();
     let push = server.requests().pop().unwrap().json();
     let expected = json!([{"key": POST, "base": "8", "value": colored("b")}]);
@@ -129,12 +128,6 @@ async fn change(device: &Device, sql: String) {
     db.close().await;
 }
 
-/// Gives a stored object another key. The row of a kind that a program does not know is that of one that it knows.
-async fn rename(device: &Device, from: &str, to: &str) {
-    let sql = format!("update object set key = '{to}' where key = '{from}'");
-    change(device, sql).await;
-}
-
 #[tokio::test]
 async fn posts_are_indexed_again_after_a_change_of_the_terms() {
     let server = Server::start();
@@ -163,12 +156,14 @@ async fn a_newer_version_edits_what_an_older_one_kept() {
     let object =
         |key: &str, usn: u64| json!({"key": key, "usn": usn.to_string(), "value": draft("a")});
     let device = synced(&server, json!([object(LATER, 3)])).await;
-    rename(&device, LATER, DRAFT).await;
+    // The row of a kind that a program does not know is that of one that it knows.
+    let sql = format!("update object set key = '{DRAFT}' where key = '{LATER}'");
+    change(&device, sql).await;
     assert_eq!(device.objects().await, [(DRAFT.to_owned(), draft("a"))]);
     assert!(!device.edit(DRAFT, Some(json!({"text": "a"}))).await);
     assert!(device.edit(DRAFT, Some(json!({"text": "b"}))).await);
     server.then_news(json!([]));
-    server.then(stored(DRAFT, 10, "c9", "c10"));
+    server.then(stored(&[(DRAFT, 10)], "c9", "c10"));
     let report = device.sync(&server).await.unwrap();
     assert_eq!((report.work.pushed, report.dirty), (1, 0));
     let push = server.requests().pop().unwrap().json();

@@ -1,17 +1,15 @@
 //! The search index and the authors of a replica, with a server that answers from a script.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use driftline_replica::{Direction, InitOutcome, SyncContext};
 use serde_json::json;
-use support::{
+
+use crate::support::{
     Answer, Device, NOW_MS, Server,
     notes::status,
     random,
     sources::{
-        HOME, NEWS, all, matching, names, own, part, post, posts, subscribe, synced,
-        then_libraries, timeline, uri,
+        HOME, NEWS, all, gone, matching, names, own, part, post, posts, subscribe, synced,
+        then_libraries, timeline,
     },
 };
 
@@ -122,7 +120,7 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
 
     // The index does not wait for a good answer.
     server.then(Answer::Lost);
-    device.sync(&server).await.unwrap_err();
+    device.lose_answer(&server).await;
     assert_eq!(status(&device).await.unindexed, 0);
     assert_eq!(found(&device, "p8").await, ["p8"]);
 
@@ -138,7 +136,6 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     let mut edited = post("p8", 8);
     edited["value"]["status"]["content"] = json!("<p>a cat</p>");
     let mut changes = part(HOME, "changes", "s10", false, &[edited, post("p7", 20)]);
-    let gone = |name: &str| json!({"key": format!("post:{}", uri(name)), "usn": "0"});
     changes["gone"] = json!([gone("p9")]);
     server.then_news(json!([changes]));
     let report = device.sync(&server).await.unwrap();

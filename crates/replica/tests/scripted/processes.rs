@@ -1,16 +1,15 @@
 //! Several processes with one replica: a sync and edits at once, and a process that is killed.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use std::{fs, sync::Arc};
 
 use driftline_core::sync::ObjectKey;
 use driftline_replica::ReplicaError;
 use serde_json::json;
-use support::{
-    ACCOUNT, Answer, Device, SERVER, Server,
-    notes::{OTHER, POST, note, object, stored, synced, texts},
+
+use crate::support::{
+    Answer, Device, Server,
+    notes::{OTHER, POST, note, object, synced, texts},
+    stored,
 };
 
 #[tokio::test]
@@ -33,7 +32,7 @@ async fn one_process_syncs_a_replica_while_others_edit_it() {
     assert!(server.requests().is_empty());
     drop(lock);
     server.then_news(json!([]));
-    server.then(stored(POST, 10, "c9", "c10"));
+    server.then(stored(&[(POST, 10)], "c9", "c10"));
     assert_eq!(device.sync(&server).await.unwrap().work.pushed, 1);
 }
 
@@ -52,16 +51,9 @@ async fn edits_during_requests_are_stored_at_once_and_sent() {
     };
     server.then_news(json!([]));
     edit("c");
-    let results = json!([
-        {"key": OTHER, "status": "done", "usn": "10"},
-        {"key": POST, "status": "done", "usn": "11"},
-    ]);
-    let answer = json!({
-        "server": SERVER, "account": ACCOUNT, "before": "c9", "after": "c11", "results": results,
-    });
-    server.then(Answer::Json(200, answer));
+    server.then(stored(&[(OTHER, 10), (POST, 11)], "c9", "c11"));
     edit("d");
-    server.then(stored(POST, 12, "c11", "c12"));
+    server.then(stored(&[(POST, 12)], "c11", "c12"));
     let report = device.sync(&server).await.unwrap();
     assert_eq!((report.work.pushed, report.dirty), (3, 0));
     let [_, first, second] = server.requests().try_into().unwrap();
@@ -83,7 +75,7 @@ async fn an_edit_of_what_is_too_long_is_not_refused() {
     server.then(Answer::Json(413, json!({"error": "too long"})));
     let editing = Arc::clone(&device);
     server.meanwhile(async move || assert!(editing.edit(POST, Some(note("a"))).await));
-    server.then(stored(POST, 10, "c9", "c10"));
+    server.then(stored(&[(POST, 10)], "c9", "c10"));
     let report = device.sync(&server).await.unwrap();
     assert_eq!(
         (report.work.pushed, report.dirty, report.open_conflicts),
@@ -113,14 +105,7 @@ async fn edits_survive_the_end_of_their_process_whole() {
     }
     replica.close().await;
     server.then_news(json!([]));
-    let results = json!([
-        {"key": POST, "status": "done", "usn": "10"},
-        {"key": OTHER, "status": "done", "usn": "11"},
-    ]);
-    let answer = json!({
-        "server": SERVER, "account": ACCOUNT, "before": "c9", "after": "c11", "results": results,
-    });
-    server.then(Answer::Json(200, answer));
+    server.then(stored(&[(POST, 10), (OTHER, 11)], "c9", "c11"));
     let report = left.sync(&server).await.unwrap();
     assert_eq!((report.work.pushed, report.dirty), (2, 0));
     let push = server.requests().pop().unwrap().json();

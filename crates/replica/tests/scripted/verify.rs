@@ -1,12 +1,10 @@
 //! Comparisons of a replica with its server, and a server that answers from a script.
-#![allow(clippy::unwrap_used)]
-
-mod support;
 
 use driftline_core::{post::Visibility, sync::LibraryDigest};
 use driftline_replica::{ReplicaError, SyncContext, Verified};
 use serde_json::{Value, json};
-use support::{
+
+use crate::support::{
     ACCOUNT, Answer, Device, SERVER, Server, random,
     sources::{HOME, NEWS, at, libraries, part, posts, synced},
 };

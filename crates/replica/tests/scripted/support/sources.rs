@@ -23,6 +23,11 @@ pub fn post(name: &str, place: u64) -> Value {
     json!({"key": format!("post:{}", uri(name)), "usn": "0", "value": value})
 }
 
+/// The end of a post.
+pub fn gone(name: &str) -> Value {
+    json!({"key": format!("post:{}", uri(name)), "usn": "0"})
+}
+
 /// The counts of a post that the server takes to be on the device.
 pub fn counted(name: &str, place: u64) -> Value {
     let account = json!({"id": "7", "acct": "ann@a.example", "display_name": "Hanako at sea"});
