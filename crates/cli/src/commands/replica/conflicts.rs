@@ -1,7 +1,5 @@
 //! `replica conflicts`: edits that were not merged.
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
 use driftline_replica::{ConflictRow, Replica, Resolution, Resolved};
 
@@ -58,19 +56,16 @@ impl Conflicts {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         match self.command {
-            Some(ConflictsCommand::Resolve(resolve)) => resolve.run(folder, json).await,
-            None => list(folder, self.all, json).await,
+            Some(ConflictsCommand::Resolve(resolve)) => resolve.run(replica, json).await,
+            None => list(replica, self.all, json).await,
         }
     }
 }
 
-async fn list(folder: &Path, all: bool, json: bool) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let rows = replica.conflicts(all).await;
-    replica.close().await;
-    let rows = rows?;
+async fn list(replica: &Replica, all: bool, json: bool) -> Result<(), CliError> {
+    let rows = replica.conflicts(all).await?;
     if rows.is_empty() && !json {
         return output::line("no conflicts");
     }
@@ -81,19 +76,17 @@ async fn list(folder: &Path, all: bool, json: bool) -> Result<(), CliError> {
 }
 
 impl Resolve {
-    async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let resolution = match self.side.mine {
             true => Resolution::Mine,
             false => Resolution::Theirs,
         };
-        let replica = Replica::open(folder).await?;
-        let resolved = replica.resolve(self.id, resolution).await;
-        replica.close().await;
+        let resolved = replica.resolve(self.id, resolution).await?;
         let outcome = match resolution {
             Resolution::Mine => "the next sync sends this device's version of",
             Resolution::Theirs => "the server's version stays of",
         };
-        output::reply(json, &resolved?, |of: &Resolved| {
+        output::reply(json, &resolved, |of: &Resolved| {
             vec![format!("conflict {}: {outcome}\n{}", of.id, of.key)]
         })
     }

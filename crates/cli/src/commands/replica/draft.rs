@@ -1,6 +1,6 @@
 //! `replica draft`: posts that are not posted yet.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use driftline_core::sync::{ObjectKey, ObjectKind};
@@ -68,16 +68,14 @@ impl Draft {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         match self.command {
-            None => Show::of_kind(ObjectKind::Draft).run(folder, json).await,
+            None => Show::of_kind(ObjectKind::Draft).run(replica, json).await,
             Some(DraftCommand::Add { text, reply_to }) => {
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
                 let key = ObjectKey::random(ObjectKind::Draft, random());
-                let replica = Replica::open(folder).await?;
-                let edited = replica.edit(key.clone(), Some(value)).await;
-                replica.close().await;
-                reply(key, edited?, json)
+                let edited = replica.edit(key.clone(), Some(value)).await?;
+                reply(key, edited, json)
             }
             Some(DraftCommand::Edit { key, text }) => {
                 let (key, text) = (draft_key(key)?, Value::from(text.read()?));
@@ -85,10 +83,10 @@ impl Draft {
                     value["text"] = text.clone();
                     Some(value)
                 };
-                edit_with(folder, key, change, json).await
+                edit_with(replica, key, change, json).await
             }
             Some(DraftCommand::Remove { key }) => {
-                edit_with(folder, draft_key(key)?, |_| None, json).await
+                edit_with(replica, draft_key(key)?, |_| None, json).await
             }
         }
     }
@@ -96,15 +94,13 @@ impl Draft {
 
 /// Edits a draft that is there.
 async fn edit_with(
-    folder: &Path,
+    replica: &Replica,
     key: ObjectKey,
     change: impl FnMut(Value) -> Option<Value> + Send + 'static,
     json: bool,
 ) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let edited = replica.edit_with(key.clone(), change).await;
-    replica.close().await;
-    let edited = edited?.ok_or_else(|| CliError::failed("there is no such draft"))?;
+    let edited = replica.edit_with(key.clone(), change).await?;
+    let edited = edited.ok_or_else(|| CliError::failed("there is no such draft"))?;
     reply(key, edited, json)
 }
 

@@ -1,9 +1,7 @@
 //! `replica find`: posts of subscribed sources and of bookmarks by predicates.
 
-use std::path::Path;
-
 use clap::Args;
-use driftline_replica::TimelineQuery;
+use driftline_replica::{Replica, TimelineQuery};
 
 use super::timeline::show;
 use crate::error::CliError;
@@ -28,12 +26,12 @@ impl Find {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let query = TimelineQuery {
             limit: self.limit,
             matching: Some(self.query),
             ..TimelineQuery::default()
         };
-        show(folder, query, json).await
+        show(replica, query, json).await
     }
 }

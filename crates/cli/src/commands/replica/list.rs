@@ -1,7 +1,5 @@
 //! `replica list`: the lists with their accounts.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_core::sync::ObjectKind;
 use driftline_replica::Replica;
@@ -26,12 +24,9 @@ impl List {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let lists = replica.objects(Some(ObjectKind::List.name())).await;
-        let members = replica.objects(Some(ObjectKind::ListMember.name())).await;
-        replica.close().await;
-        let (lists, members) = (lists?, members?);
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        let lists = replica.objects(Some(ObjectKind::List.name())).await?;
+        let members = replica.objects(Some(ObjectKind::ListMember.name())).await?;
         if lists.is_empty() && !json {
             return output::line("no lists");
         }

@@ -1,7 +1,5 @@
 //! One round of syncing: what `pull`, `push`, `sync` and `watch` share.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_replica::{
     Direction, Replica, ReplicaError, Retries, SyncContext, SyncProgress, SyncReport,
@@ -30,11 +28,11 @@ impl Round {
     /// [`CliError`] as the process ends.
     pub async fn run(
         self,
-        folder: &Path,
+        replica: &Replica,
         direction: Direction,
         json: bool,
     ) -> Result<(), CliError> {
-        let run = async |agreed| round(folder, direction, Retries::few(), agreed, usize::MAX).await;
+        let run = async |agreed| sync(replica, direction, Retries::few(), agreed, usize::MAX).await;
         output::reply(json, &with_consent(self.consent, run).await?, lines)
     }
 }
@@ -65,18 +63,18 @@ pub async fn with_consent<T>(
     }
 }
 
-/// Opens the replica, syncs once, and closes it.
+/// Syncs once, and shows the progress.
 ///
 /// # Errors
-/// [`ReplicaError`] if the replica cannot be opened or synced.
-pub async fn round(
-    folder: &Path,
+/// [`ReplicaError`] if the token cannot be read, or the replica cannot be synced.
+pub async fn sync(
+    replica: &Replica,
     direction: Direction,
     retries: Retries,
     may_remove_many: bool,
     max_indexed: usize,
 ) -> Result<SyncReport, ReplicaError> {
-    let replica = Replica::open(folder).await?;
+    let client = replica.client(retries)?;
     let mut shown = Progress::start(End::Unknown);
     let mut progress = |of: &SyncProgress| {
         let done = u64::try_from(of.pulled + of.pushed).unwrap_or(u64::MAX);
@@ -99,12 +97,7 @@ pub async fn round(
         progress: Some(&mut progress),
         ..SyncContext::new(now_ms(), &mut random)
     };
-    let outcome = match replica.client(retries) {
-        Ok(client) => replica.sync(&client, &mut context, direction).await,
-        Err(error) => Err(error),
-    };
-    replica.close().await;
-    outcome
+    replica.sync(&client, &mut context, direction).await
 }
 
 /// 128 random bits.

@@ -1,7 +1,5 @@
 //! `replica show`: the objects of a replica.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_core::sync::ObjectKind;
 use driftline_replica::{Replica, ReplicaObject};
@@ -31,11 +29,8 @@ impl Show {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let objects = replica.objects(self.kind.as_deref()).await;
-        replica.close().await;
-        for object in objects? {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        for object in replica.objects(self.kind.as_deref()).await? {
             output::reply(json, &object, lines)?;
         }
         Ok(())

@@ -1,7 +1,5 @@
 //! `replica status`: the state of a replica.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_replica::{Replica, ReplicaStatus};
 
@@ -21,11 +19,8 @@ impl Status {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let status = replica.status().await;
-        replica.close().await;
-        output::reply(json, &status?, lines)
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        output::reply(json, &replica.status().await?, lines)
     }
 }
 

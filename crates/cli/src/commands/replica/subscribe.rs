@@ -1,9 +1,7 @@
 //! `replica subscribe`: subscribes to sources.
 
-use std::path::Path;
-
 use clap::Args;
-use driftline_replica::{Replica, ReplicaError, Retries, Subscription};
+use driftline_replica::{Replica, Retries, Subscription};
 
 use super::{round::random, show::one_line};
 use crate::{
@@ -31,19 +29,13 @@ impl Subscribe {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let subscribed = self.subscribe(&replica).await;
-        replica.close().await;
-        show(&subscribed?, json)
-    }
-
-    async fn subscribe(&self, replica: &Replica) -> Result<Vec<Subscription>, ReplicaError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let client = replica.client(Retries::few())?;
         let filter = self.filter.as_deref();
-        replica
+        let subscribed = replica
             .subscribe(&client, &self.names, filter, &mut random)
-            .await
+            .await?;
+        show(&subscribed, json)
     }
 }
 

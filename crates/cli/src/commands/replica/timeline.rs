@@ -1,7 +1,5 @@
 //! `replica timeline`: the posts of subscribed sources.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_replica::{Replica, ReplicaPost, TimelineQuery};
 
@@ -30,14 +28,14 @@ impl Timeline {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let query = TimelineQuery {
             source: self.name,
             below: self.before,
             limit: self.limit,
             matching: None,
         };
-        show(folder, query, json).await
+        show(replica, query, json).await
     }
 }
 
@@ -45,11 +43,8 @@ impl Timeline {
 ///
 /// # Errors
 /// [`CliError`] as the process ends.
-pub async fn show(folder: &Path, query: TimelineQuery, json: bool) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let posts = replica.timeline(query).await;
-    replica.close().await;
-    let posts = posts?;
+pub async fn show(replica: &Replica, query: TimelineQuery, json: bool) -> Result<(), CliError> {
+    let posts = replica.timeline(query).await?;
     let mut posts = posts.iter();
     posts.try_for_each(|post| output::reply(json, post, lines))
 }

@@ -1,7 +1,5 @@
 //! `replica unsubscribe`: ends the subscription of a source.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_replica::Replica;
 
@@ -20,10 +18,7 @@ impl Unsubscribe {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let left = replica.unsubscribe(&self.name).await;
-        replica.close().await;
-        show(&left?, json)
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        show(&replica.unsubscribe(&self.name).await?, json)
     }
 }
