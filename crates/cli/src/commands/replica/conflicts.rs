@@ -1,7 +1,7 @@
 //! `replica conflicts`: edits that were not merged.
 
 use clap::{Args, Subcommand};
-use driftline_replica::{ConflictRow, Replica, Resolution, Resolved};
+use driftline_replica::{ConflictRow, Replica, Resolution};
 
 use super::show::excerpt;
 use crate::{
@@ -26,17 +26,13 @@ pub struct Conflicts {
 /// The commands on one conflict.
 #[derive(Debug, Subcommand)]
 enum ConflictsCommand {
-    /// Resolve a conflict.
-    Resolve(Resolve),
-}
-
-/// Resolves a conflict: the version of this device is sent with the next sync, or dropped.
-#[derive(Debug, Args)]
-struct Resolve {
-    /// The conflict's number, as `conflicts` lists it.
-    id: i64,
-    #[command(flatten)]
-    side: Side,
+    /// Resolve a conflict: the version of this device is sent with the next sync, or dropped.
+    Resolve {
+        /// The conflict's number, as `conflicts` lists it.
+        id: i64,
+        #[command(flatten)]
+        side: Side,
+    },
 }
 
 /// The version that stays.
@@ -58,7 +54,7 @@ impl Conflicts {
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         match self.command {
-            Some(ConflictsCommand::Resolve(resolve)) => resolve.run(replica, json).await,
+            Some(ConflictsCommand::Resolve { id, side }) => resolve(replica, id, &side, json).await,
             None => list(replica, self.all, json).await,
         }
     }
@@ -75,21 +71,18 @@ async fn list(replica: &Replica, all: bool, json: bool) -> Result<(), CliError> 
     Ok(())
 }
 
-impl Resolve {
-    async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
-        let resolution = match self.side.mine {
-            true => Resolution::Mine,
-            false => Resolution::Theirs,
-        };
-        let resolved = replica.resolve(self.id, resolution).await?;
-        let outcome = match resolution {
-            Resolution::Mine => "the next sync sends this device's version of",
-            Resolution::Theirs => "the server's version stays of",
-        };
-        output::reply(json, &resolved, |of: &Resolved| {
-            vec![format!("conflict {}: {outcome}\n{}", of.id, of.key)]
-        })
-    }
+async fn resolve(replica: &Replica, id: i64, side: &Side, json: bool) -> Result<(), CliError> {
+    let (resolution, outcome) = match side.mine {
+        true => (
+            Resolution::Mine,
+            "the next sync sends this device's version of",
+        ),
+        false => (Resolution::Theirs, "the server's version stays of"),
+    };
+    let resolved = replica.resolve(id, resolution).await?;
+    output::reply(json, &resolved, |of| {
+        vec![format!("conflict {id}: {outcome}\n{}", of.key)]
+    })
 }
 
 fn lines(of: &ConflictRow) -> Vec<String> {

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 use driftline_core::sync::{ObjectKey, ObjectKind};
 use driftline_replica::{Edited, Replica};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{bookmark::words, note, round::random, show::Show};
@@ -55,14 +54,6 @@ struct Text {
     file: Option<PathBuf>,
 }
 
-/// The reply of the commands on one draft.
-#[derive(Serialize)]
-struct Reply {
-    key: ObjectKey,
-    #[serde(flatten)]
-    edited: Edited,
-}
-
 impl Draft {
     /// Runs it.
     ///
@@ -75,7 +66,7 @@ impl Draft {
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
                 let key = ObjectKey::random(ObjectKind::Draft, random());
                 let edited = replica.edit(key.clone(), Some(value)).await?;
-                reply(key, edited, json)
+                reply(&key, edited, json)
             }
             Some(DraftCommand::Edit { key, text }) => {
                 let (key, text) = (draft_key(key)?, Value::from(text.read()?));
@@ -83,10 +74,10 @@ impl Draft {
                     value["text"] = text.clone();
                     Some(value)
                 };
-                edit_with(replica, key, change, json).await
+                edit_with(replica, &key, change, json).await
             }
             Some(DraftCommand::Remove { key }) => {
-                edit_with(replica, draft_key(key)?, |_| None, json).await
+                edit_with(replica, &draft_key(key)?, |_| None, json).await
             }
         }
     }
@@ -95,7 +86,7 @@ impl Draft {
 /// Edits a draft that is there.
 async fn edit_with(
     replica: &Replica,
-    key: ObjectKey,
+    key: &ObjectKey,
     change: impl FnMut(Value) -> Option<Value> + Send + 'static,
     json: bool,
 ) -> Result<(), CliError> {
@@ -104,10 +95,9 @@ async fn edit_with(
     reply(key, edited, json)
 }
 
-fn reply(key: ObjectKey, edited: Edited, json: bool) -> Result<(), CliError> {
-    output::reply(json, &Reply { key, edited }, |of| {
-        vec![format!("{}: {}", of.key, words(of.edited))]
-    })
+fn reply(key: &ObjectKey, edited: Edited, json: bool) -> Result<(), CliError> {
+    let reply = json!({ "key": key, "changed": edited.changed, "dirty": edited.dirty });
+    output::reply(json, &reply, |_| vec![format!("{key}: {}", words(edited))])
 }
 
 impl Text {

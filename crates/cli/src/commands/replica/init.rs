@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use driftline_replica::{Client, InitOutcome, Replica, ReplicaError, Retries, ServerUrl, Token};
-use serde::Serialize;
+use serde_json::json;
 
 use super::round::random;
 use crate::{error::CliError, hidden_input::ask, output};
@@ -42,15 +42,6 @@ pub struct Init {
     allow_http: bool,
 }
 
-/// The reply of the command.
-#[derive(Serialize)]
-struct Reply {
-    folder: String,
-    server: String,
-    account: String,
-    outcome: InitOutcome,
-}
-
 impl Init {
     /// Runs it.
     ///
@@ -63,16 +54,23 @@ impl Init {
         }
         let client = Client::new(&server, self.token()?, Retries::few())?;
         let (replica, outcome) = Replica::init(folder, &client, &mut random).await?;
-        let reply = Reply {
-            folder: folder.display().to_string(),
-            server: server.to_string(),
-            account: replica.binding().account.clone(),
-            outcome,
-        };
         let subscribed = self.subscribe(&replica, &client).await;
+        let account = replica.binding().account.clone();
         replica.close().await;
         subscribed?;
-        output::reply(json, &reply, lines)
+        let (folder, server) = (folder.display().to_string(), server.as_str());
+        let reply =
+            json!({ "folder": folder, "server": server, "account": account, "outcome": outcome });
+        output::reply(json, &reply, |_| {
+            vec![match outcome {
+                InitOutcome::Made => format!(
+                    "made a replica of account {account} of {server}\nin {folder}; `driftline replica sync` copies its library"
+                ),
+                InitOutcome::TokenRenewed => format!(
+                    "the replica of account {account} of {server}\nin {folder} has another token, and kept everything else"
+                ),
+            }]
+        })
     }
 
     async fn subscribe(&self, replica: &Replica, client: &Client) -> Result<(), ReplicaError> {
@@ -111,21 +109,4 @@ impl Init {
             false => Ok(Token::read(io::stdin())?),
         }
     }
-}
-
-fn lines(of: &Reply) -> Vec<String> {
-    let Reply {
-        folder,
-        server,
-        account,
-        ..
-    } = of;
-    vec![match of.outcome {
-        InitOutcome::Made => format!(
-            "made a replica of account {account} of {server}\nin {folder}; `driftline replica sync` copies its library"
-        ),
-        InitOutcome::TokenRenewed => format!(
-            "the replica of account {account} of {server}\nin {folder} has another token, and kept everything else"
-        ),
-    }]
 }
