@@ -3,7 +3,6 @@
 mod bookmark;
 mod conflicts;
 mod draft;
-mod find;
 mod init;
 mod list;
 mod listener;
@@ -15,7 +14,6 @@ mod show;
 mod status;
 mod subscribe;
 mod timeline;
-mod unsubscribe;
 mod verify;
 mod watch;
 
@@ -57,11 +55,11 @@ enum OpenedCommand {
     /// Subscribe to sources, whose posts are then copied, too.
     Subscribe(subscribe::Subscribe),
     /// End the subscription of a source.
-    Unsubscribe(unsubscribe::Unsubscribe),
+    Unsubscribe(subscribe::Unsubscribe),
     /// Show the posts of the subscribed sources.
     Timeline(timeline::Timeline),
     /// Find posts of the subscribed sources and of bookmarks by a predicate.
-    Find(find::Find),
+    Find(timeline::Find),
     /// Fetch the changes of the account's library and of the subscribed sources.
     Pull(round::Round),
     /// Send the changes of this device.
@@ -76,7 +74,9 @@ enum OpenedCommand {
     /// Compare the replica with the server's libraries.
     Verify(verify::Verify),
     /// Show the state of the replica.
-    Status(status::Status),
+    ///
+    /// Its objects by kind, the subscriptions, changes that were not sent yet, conflicts, the last sync.
+    Status,
     /// List the conflicts, or resolve one.
     Conflicts(conflicts::Conflicts),
     /// Bookmark a post, or remove its bookmark.
@@ -88,7 +88,7 @@ enum OpenedCommand {
     /// Set the read marker of a timeline.
     Read(read::Read),
     /// Show the lists with their accounts.
-    List(list::List),
+    List,
     /// Show the objects of the replica.
     Show(show::Show),
 }
@@ -128,13 +128,13 @@ impl OpenedCommand {
             Self::Push(push) => push.run(replica, Direction::Push, json).await,
             Self::Sync(sync) => sync.run(replica, Direction::Both, json).await,
             Self::Verify(verify) => verify.run(replica, json).await,
-            Self::Status(status) => status.run(replica, json).await,
+            Self::Status => status::show(replica, json).await,
             Self::Conflicts(conflicts) => conflicts.run(replica, json).await,
             Self::Bookmark(bookmark) => bookmark.run(replica, json).await,
             Self::Note(note) => note.run(replica, json).await,
             Self::Draft(draft) => draft.run(replica, json).await,
             Self::Read(read) => read.run(replica, json).await,
-            Self::List(list) => list.run(replica, json).await,
+            Self::List => list::show(replica, json).await,
             Self::Show(show) => show.run(replica, json).await,
         }
     }

@@ -1,6 +1,5 @@
 //! `replica status`: the state of a replica.
 
-use clap::Args;
 use driftline_replica::{Replica, ReplicaStatus};
 
 use super::subscribe;
@@ -10,18 +9,12 @@ use crate::{
     shown::{count, time},
 };
 
-/// Shows the state of the replica: its objects by kind, subscriptions, changes that were not sent yet, conflicts, the last sync.
-#[derive(Debug, Args)]
-pub struct Status {}
-
-impl Status {
-    /// Runs it.
-    ///
-    /// # Errors
-    /// [`CliError`] as the process ends.
-    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
-        output::reply(json, &replica.status().await?, lines)
-    }
+/// Shows the state of the replica.
+///
+/// # Errors
+/// [`CliError`] as the process ends.
+pub async fn show(replica: &Replica, json: bool) -> Result<(), CliError> {
+    output::reply(json, &replica.status().await?, lines)
 }
 
 fn lines(of: &ReplicaStatus) -> Vec<String> {

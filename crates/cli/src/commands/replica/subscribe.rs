@@ -1,4 +1,4 @@
-//! `replica subscribe`: subscribes to sources.
+//! `replica subscribe` and `replica unsubscribe`: the subscriptions of sources.
 
 use clap::Args;
 use driftline_replica::{Replica, Retries, Subscription};
@@ -36,6 +36,23 @@ impl Subscribe {
             .subscribe(&client, &self.names, filter, &mut random)
             .await?;
         show(&subscribed, json)
+    }
+}
+
+/// Ends the subscription of a source, and removes its posts from this device.
+#[derive(Debug, Args)]
+pub struct Unsubscribe {
+    /// The source's name.
+    name: String,
+}
+
+impl Unsubscribe {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        show(&replica.unsubscribe(&self.name).await?, json)
     }
 }
 

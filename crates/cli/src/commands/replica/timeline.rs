@@ -1,4 +1,4 @@
-//! `replica timeline`: the posts of subscribed sources.
+//! `replica timeline` and `replica find`: the posts of subscribed sources, and those that match a predicate.
 
 use clap::Args;
 use driftline_replica::{Replica, ReplicaPost, TimelineQuery};
@@ -34,6 +34,36 @@ impl Timeline {
             below: self.before,
             limit: self.limit,
             matching: None,
+        };
+        show(replica, query, json).await
+    }
+}
+
+/// Finds posts of the subscribed sources by a predicate, the newest first, without a network. Bookmarked posts that are in
+/// none of these sources follow.
+///
+/// The predicates are those of `driftline find`, without counts, is:followed, is:bot, has:link, has:embed, via:, source:,
+/// mentions: and id:; see docs/predicates.md.
+#[derive(Debug, Args)]
+pub struct Find {
+    /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.
+    #[arg(allow_hyphen_values = true)]
+    query: String,
+    /// The largest number of posts.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+impl Find {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        let query = TimelineQuery {
+            limit: self.limit,
+            matching: Some(self.query),
+            ..TimelineQuery::default()
         };
         show(replica, query, json).await
     }
