@@ -2,8 +2,8 @@ use driftline_core::sync::{SourceIntake, is_mass_deletion};
 use driftline_db::Tx;
 
 use crate::{
-    ReplicaError, author_row::NewProfiles, entry_row, intake::IntakeCounts,
-    replica_row::PullCounts, subscription_row,
+    ReplicaError, author_row, entry_row, intake::IntakeCounts, replica_row::PullCounts,
+    subscription_row,
 };
 
 /// The storing of a source's part of an answer.
@@ -56,11 +56,7 @@ impl SourceIntakeJob {
         }
         let full_sync = intake.progress.full_sync;
         let is_full = intake.sweeps || !intake.progress.is_complete;
-        let mut profiles = NewProfiles::new(!is_full);
-        for object in &intake.objects {
-            profiles.add(object.value.get());
-        }
-        profiles.store(tx, library, full_sync)?;
+        author_row::put_all(tx, library, &intake.objects, full_sync, !is_full)?;
         let is_damaged = !entry_row::put_all(tx, library, &intake.objects, full_sync)?;
         counts.pulled += intake.objects.len();
         if sweeps {

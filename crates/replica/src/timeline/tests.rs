@@ -8,7 +8,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::json;
 
 use super::*;
-use crate::{author_row::NewProfiles, index_row, replica::MIGRATIONS};
+use crate::{index_row, replica::MIGRATIONS};
 
 const ORIGIN: &str = "https://own.example";
 /// The keys of posts that have an author each.
@@ -226,11 +226,7 @@ fn put(
     objects: &[SyncedObject],
     full_sync: u64,
 ) -> Result<(), ReplicaError> {
-    let mut profiles = NewProfiles::new(true);
-    for object in objects {
-        profiles.add(object.value.get());
-    }
-    profiles.store(tx, LIBRARIES[library], 1)?;
+    author_row::put_all(tx, LIBRARIES[library], objects, 1, true)?;
     // Counts of an entry that is not here change nothing.
     entry_row::put_all(tx, LIBRARIES[library], objects, full_sync).map(|_| ())
 }
