@@ -1,5 +1,3 @@
-use std::ops::AddAssign;
-
 use driftline_core::sync::{
     Intake, LocalObject, Outcome, StoredPush, SweepMode, incoming, is_mass_deletion, library_gone,
     sweep,
@@ -28,13 +26,6 @@ pub(crate) struct IntakeCounts {
     pub(crate) pulled: usize,
     /// Objects that were removed here.
     pub(crate) removed: usize,
-}
-
-impl AddAssign for IntakeCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.pulled += other.pulled;
-        self.removed += other.removed;
-    }
 }
 
 impl IntakeJob {

@@ -1,6 +1,6 @@
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceSession,
-    SyncAnswer, SyncSession, SyncStep, SyncStop,
+    ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceIntake,
+    SourceSession, SyncAnswer, SyncSession, SyncStep, SyncStop,
 };
 use serde::Serialize;
 
@@ -13,9 +13,7 @@ use crate::{
     intake::{IntakeCounts, IntakeJob},
     object_row,
     push_job::{self, PushJob},
-    replica_row,
-    source_intake::SourceIntakeJob,
-    subscription_row,
+    replica_row, source_intake, subscription_row,
 };
 
 /// The arguments of a synchronization.
@@ -62,6 +60,13 @@ pub struct SyncProgress {
     /// The number of objects that the full syncs under way still bring, 0 without one. `None` if the server has not said it.
     #[serde(skip)]
     pub objects_left: Option<u64>,
+}
+
+impl SyncProgress {
+    fn add(&mut self, counts: IntakeCounts) {
+        self.pulled += counts.pulled;
+        self.removed += counts.removed;
+    }
 }
 
 /// The outcome of a synchronization.
@@ -280,16 +285,18 @@ impl Run<'_, '_> {
             true => self.take_own(part(own))?,
             false => None,
         };
-        let sources = match self.take_sources(part(others)) {
+        let replica = self.replica;
+        let may_remove_many = self.context.may_remove_many;
+        let sources = match self.sources.pulled(part(others)) {
             Ok(sources) => sources,
-            Err(error) => {
-                store(self.replica, own, Vec::new()).await?;
-                return Err(error);
+            Err(stop) => {
+                store(replica, own, Vec::new(), may_remove_many, &mut self.work).await?;
+                return Err(self.stopped(stop));
             }
         };
         // Removals may need a person's agreement, so nothing is requested before they are stored.
         let may_remove = own.as_ref().is_some_and(IntakeJob::removes)
-            || sources.iter().any(SourceIntakeJob::removes);
+            || sources.iter().any(source_intake::removes);
         let libraries = match has_more && !may_remove {
             true => self.next_pull(),
             false => Vec::new(),
@@ -299,18 +306,14 @@ impl Run<'_, '_> {
         let client = self.client;
         // The next chunk may come while this one is stored.
         let request = async {
-            match has_next {
+            Ok::<_, ReplicaError>(match has_next {
                 true => Some(client.pull_chunk(libraries, size, random).await),
                 false => None,
-            }
+            })
         };
         // An error of the store drops the request, and one of the request does not drop the storing.
-        let stored = store(self.replica, own, sources);
-        let (stored, next) =
-            tokio::try_join!(stored, async { Ok::<_, ReplicaError>(request.await) })?;
-        let Stored { counts, ended } = stored;
-        self.work.pulled += counts.pulled;
-        self.work.removed += counts.removed;
+        let stored = store(replica, own, sources, may_remove_many, &mut self.work);
+        let (ended, next) = tokio::try_join!(stored, request)?;
         self.work.requests += u64::from(has_next);
         for library in &ended {
             self.sources.end(library);
@@ -349,17 +352,6 @@ impl Run<'_, '_> {
             may_remove_many: self.context.may_remove_many,
             now_ms: self.context.now_ms,
         }))
-    }
-
-    fn take_sources(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntakeJob>, ReplicaError> {
-        let intakes = self.sources.pulled(answer);
-        let intakes = intakes.map_err(|stop| self.stopped(stop))?;
-        let may_remove_many = self.context.may_remove_many;
-        let job = |intake| SourceIntakeJob {
-            intake,
-            may_remove_many,
-        };
-        Ok(intakes.into_iter().map(job).collect())
     }
 
     async fn push(&mut self) -> Result<(), ReplicaError> {
@@ -438,35 +430,28 @@ impl Run<'_, '_> {
     }
 }
 
-/// The outcome of the storing of an answer.
-struct Stored {
-    counts: IntakeCounts,
-    /// The libraries whose subscriptions have ended meanwhile, or are others.
-    ended: Vec<String>,
-}
-
-/// Stores the parts of an answer, each in one transaction.
+/// Stores the parts of an answer, each in one transaction. Returns the libraries whose subscriptions have ended meanwhile, or are
+/// others.
 async fn store(
     replica: &Replica,
     own: Option<IntakeJob>,
-    sources: Vec<SourceIntakeJob>,
-) -> Result<Stored, ReplicaError> {
-    let mut stored = Stored {
-        counts: IntakeCounts::default(),
-        ended: Vec::new(),
-    };
+    sources: Vec<SourceIntake>,
+    may_remove_many: bool,
+    work: &mut SyncProgress,
+) -> Result<Vec<String>, ReplicaError> {
+    let mut ended = Vec::new();
     if let Some(job) = own {
-        let counts = replica.write(move |tx| job.run(tx)).await?;
-        stored.counts += counts;
+        work.add(replica.write(move |tx| job.run(tx)).await?);
     }
-    for job in sources {
-        let library = job.intake.progress.library.clone();
-        match replica.write(move |tx| job.run(tx)).await? {
-            Some(counts) => stored.counts += counts,
-            None => stored.ended.push(library),
+    for intake in sources {
+        let library = intake.progress.library.clone();
+        let stored = replica.write(move |tx| source_intake::store(tx, &intake, may_remove_many));
+        match stored.await? {
+            Some(counts) => work.add(counts),
+            None => ended.push(library),
         }
     }
-    Ok(stored)
+    Ok(ended)
 }
 
 /// The request for the account's own library.
