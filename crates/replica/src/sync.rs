@@ -11,9 +11,7 @@ use crate::{
     client::Client,
     conflict_row,
     intake::{IntakeCounts, IntakeJob},
-    object_row,
-    push_job::{self, PushJob},
-    replica_row, source_intake, subscription_row,
+    object_row, push_job, replica_row, source_intake, subscription_row,
 };
 
 /// The arguments of a synchronization.
@@ -355,16 +353,15 @@ impl Run<'_, '_> {
     }
 
     async fn push(&mut self) -> Result<(), ReplicaError> {
-        let job = PushJob {
-            max_changes: self.max_changes,
-            bits: (self.context.random)(),
-            now_ms: self.context.now_ms,
-        };
-        let Some(push) = self.replica.write(move |tx| job.run(tx)).await? else {
+        let (max_changes, now_ms) = (self.max_changes, self.context.now_ms);
+        let bits = (self.context.random)();
+        let prepared = self
+            .replica
+            .write(move |tx| push_job::prepare(tx, max_changes, bits, now_ms));
+        let Some(push) = prepared.await? else {
             self.session.nothing_to_push();
             return Ok(());
         };
-        let now_ms = job.now_ms;
         let answered = self.client.push(&push.body, self.context.random).await;
         match answered {
             Ok(answer) if !push_job::fits(&push, &answer) => Err(ReplicaError::Malformed {
