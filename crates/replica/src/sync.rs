@@ -353,11 +353,10 @@ impl Run<'_, '_> {
     }
 
     async fn push(&mut self) -> Result<(), ReplicaError> {
+        let replica = self.replica;
         let (max_changes, now_ms) = (self.max_changes, self.context.now_ms);
         let bits = (self.context.random)();
-        let prepared = self
-            .replica
-            .write(move |tx| push_job::prepare(tx, max_changes, bits, now_ms));
+        let prepared = replica.write(move |tx| push_job::prepare(tx, max_changes, bits, now_ms));
         let Some(push) = prepared.await? else {
             self.session.nothing_to_push();
             return Ok(());
@@ -371,8 +370,7 @@ impl Run<'_, '_> {
             Ok(answer) => {
                 let progress = self.session.pushed(&push, &answer);
                 let progress = progress.map_err(|stop| self.stopped(stop))?;
-                let stored = self
-                    .replica
+                let stored = replica
                     .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
                 self.work.pushed += stored.await?;
                 self.work.requests += 1;
@@ -385,9 +383,7 @@ impl Run<'_, '_> {
                     "the server has another record of this device: it takes a new identity"
                 );
                 let identity = DeviceIdentity::new((self.context.random)());
-                let ended = self
-                    .replica
-                    .write(move |tx| replica_row::end_push(tx, &identity));
+                let ended = replica.write(move |tx| replica_row::end_push(tx, &identity));
                 ended.await?;
                 self.session.device_refused();
                 Ok(())
@@ -396,16 +392,13 @@ impl Run<'_, '_> {
                 tracing::warn!("{error}; the changes are sent in smaller parts");
                 self.max_changes = (push.changes.len() / 2).max(1);
                 let reason = error.push_refusal().unwrap_or_default().to_owned();
-                let dropped = self
-                    .replica
-                    .write(move |tx| push_job::drop_refused(tx, &push, &reason, now_ms));
+                let dropped =
+                    replica.write(move |tx| push_job::drop_refused(tx, &push, &reason, now_ms));
                 dropped.await
             }
             Err(error @ ReplicaError::Rejected { .. }) => {
                 // The server has stored nothing of it. A newer program may make a better one.
-                let ended = self
-                    .replica
-                    .write(move |tx| replica_row::end_push(tx, &push.identity));
+                let ended = replica.write(move |tx| replica_row::end_push(tx, &push.identity));
                 ended.await?;
                 Err(error)
             }
