@@ -2,7 +2,7 @@ use std::path::Path;
 
 use driftline_core::sync::{
     Binding, DeviceIdentity, LibraryProgress, LocalObject, ObjectKey, ObjectKind, ObjectValue,
-    SyncRequest, same_value,
+    same_value,
 };
 use driftline_db::{Db, Migration, Options, Root, Target, Tx};
 use driftline_mastodon::TEXT_EXTRACTION;
@@ -12,6 +12,7 @@ use serde_json::Value;
 use crate::{
     ConflictRow, KindCount, ReplicaError, ReplicaObject,
     backoff::Random,
+    chunk_size::ChunkSize,
     client::{Client, Retries},
     conflict_row,
     folder::{Folder, FolderLock},
@@ -19,7 +20,6 @@ use crate::{
     replica_row::{self, PullCounts, ReplicaRow},
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
-    sync::own_request,
     token::Token,
 };
 
@@ -321,12 +321,9 @@ impl Replica {
 /// # Errors
 /// [`ReplicaError`] if the server gives no good answer.
 pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
-    let request = SyncRequest {
-        libraries: vec![own_request(None)],
-        max_entries: Some(1),
-        max_bytes: Some(10_000),
-    };
-    let answer = client.pull(&request, random).await?;
+    // An answer about no library says who answers.
+    let mut size = ChunkSize::new(false);
+    let answer = client.pull_chunk(Vec::new(), &mut size, random).await?;
     Ok(Binding {
         server: answer.server,
         account: answer.account,

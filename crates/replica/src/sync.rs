@@ -445,7 +445,7 @@ async fn store(
 }
 
 /// The request for the account's own library.
-pub(crate) fn own_request(cursor: Option<String>) -> LibraryRequest {
+fn own_request(cursor: Option<String>) -> LibraryRequest {
     LibraryRequest {
         library: ACCOUNT_LIBRARY.to_owned(),
         cursor,
