@@ -186,7 +186,7 @@ pub(crate) fn digest(tx: &mut Tx<'_>) -> Result<LibraryDigest, ReplicaError> {
 
 /// Stores an object.
 pub(crate) fn put(tx: &mut Tx<'_>, object: &LocalObject) -> Result<(), ReplicaError> {
-    let base_usn = object.base.as_ref().map(|base| usn_number(base.usn));
+    let base_usn = object.base.as_ref().map(|base| number(base.usn.get()));
     let base_usn = base_usn.transpose()?;
     let base_value = object.base_value().map(Value::to_string);
     let base_digest = object.base.as_ref().and_then(|base| {
@@ -242,23 +242,18 @@ pub(crate) fn apply(
 fn local(row: &Row<'_>) -> Result<LocalObject, DbError> {
     let key = ObjectKey::parse(row.str("key")?);
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
+    let base_value = json(row.opt_str("base_value")?)?;
+    let base = row.opt_i64("base_usn")?.map(|usn| Base {
+        usn: Usn::new(number(usn)),
+        value: base_value,
+    });
     Ok(LocalObject {
         key: key.map_err(|error| DbError::invalid(error.to_string()))?,
-        base: base(row)?,
+        base,
         value: json(row.opt_str("value")?)?,
         generation: number(row.i64("generation")?),
         seen_in: number(row.i64("seen_in")?),
     })
-}
-
-/// The base of an object's or conflict's row.
-pub(crate) fn base(row: &Row<'_>) -> Result<Option<Base>, DbError> {
-    let usn = row.opt_i64("base_usn")?;
-    let value = json(row.opt_str("base_value")?)?;
-    Ok(usn.map(|usn| Base {
-        usn: Usn::new(u64::try_from(usn).unwrap_or_default()),
-        value,
-    }))
 }
 
 /// A value from its JSON.
@@ -266,11 +261,6 @@ pub(crate) fn json(text: Option<&str>) -> Result<Option<Value>, DbError> {
     text.map(serde_json::from_str)
         .transpose()
         .map_err(|error| DbError::invalid(error.to_string()))
-}
-
-/// A USN for the database.
-pub(crate) fn usn_number(usn: Usn) -> Result<i64, ReplicaError> {
-    number(usn.get())
 }
 
 /// A number for the database.
