@@ -1,4 +1,7 @@
-use std::path::Path;
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use driftline_core::sync::{
     Binding, DeviceIdentity, LibraryProgress, LocalObject, ObjectKey, ObjectKind, ObjectValue,
@@ -15,7 +18,7 @@ use crate::{
     chunk_size::ChunkSize,
     client::{Client, Retries},
     conflict_row,
-    folder::{Folder, FolderLock},
+    folder::{self, DATABASE},
     index_row, object_row,
     replica_row::{self, PullCounts, ReplicaRow},
     server_url::ServerUrl,
@@ -26,7 +29,7 @@ use crate::{
 /// A device's copy of its account's library. Several processes may read and edit it at once, and one of them may sync it.
 #[derive(Debug)]
 pub struct Replica {
-    folder: Folder,
+    folder: PathBuf,
     db: Db,
     url: ServerUrl,
     binding: Binding,
@@ -116,29 +119,21 @@ impl Replica {
         client: &Client,
         random: &mut Random<'_>,
     ) -> Result<(Self, InitOutcome), ReplicaError> {
-        let folder = Folder::make(folder)?;
-        let _lock = folder.lock().await?;
+        folder::make(folder)?;
+        let _lock = folder::lock(folder).await?;
         let found = ask(client, random).await?;
         let bits = random();
         let replica = Self {
-            db: open_db(&folder).await?,
-            folder,
+            db: open_db(folder).await?,
+            folder: folder.to_owned(),
             url: client.server().clone(),
             binding: found,
         };
         let (url, found) = (replica.url.clone(), replica.binding.clone());
-        let bound = replica.write(move |tx| bind(tx, &url, &found, bits)).await;
-        let written = bound.and_then(|outcome| {
-            let token = client.token();
-            token.write(replica.folder.path()).map(|()| outcome)
-        });
-        match written {
-            Ok(outcome) => Ok((replica, outcome)),
-            Err(error) => {
-                replica.close().await;
-                Err(error)
-            }
-        }
+        let bound = replica.write(move |tx| bind(tx, &url, &found, bits));
+        let outcome = bound.await?;
+        client.token().write(folder)?;
+        Ok((replica, outcome))
     }
 
     /// Opens the replica in a folder.
@@ -146,26 +141,19 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::NoReplica`] if the folder has none; [`ReplicaError::Db`] if its database cannot be used.
     pub async fn open(folder: &Path) -> Result<Self, ReplicaError> {
-        let folder = Folder::open(folder)?;
-        let db = open_db(&folder).await?;
-        let row = db.read(replica_row::get).await?;
-        let Some(row) = row else {
-            db.close().await;
-            let path = folder.path().display().to_string();
-            return Err(ReplicaError::NoReplica(path));
+        folder::check(folder)?;
+        let db = open_db(folder).await?;
+        let Some(row) = db.read(replica_row::get).await? else {
+            return Err(ReplicaError::NoReplica(folder.display().to_string()));
         };
         let replica = Self {
-            folder,
+            folder: folder.to_owned(),
             db,
             url: row.url.parse()?,
             binding: row.binding,
         };
         if row.text_extraction != TEXT_EXTRACTION {
-            let marked = replica.write(index_again).await;
-            if let Err(error) = marked {
-                replica.close().await;
-                return Err(error);
-            }
+            replica.write(index_again).await?;
         }
         Ok(replica)
     }
@@ -175,7 +163,7 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::File`] or [`ReplicaError::Token`] if the token cannot be read.
     pub fn client(&self, retries: Retries) -> Result<Client, ReplicaError> {
-        let token = Token::of_folder(self.folder.path())?;
+        let token = Token::of_folder(&self.folder)?;
         Client::new(&self.url, token, retries)
     }
 
@@ -289,9 +277,9 @@ impl Replica {
     /// Keeps other processes from syncing the replica until the lock is dropped.
     ///
     /// # Errors
-    /// The same as those of [`Folder::lock`].
-    pub(crate) async fn lock(&self) -> Result<FolderLock, ReplicaError> {
-        self.folder.lock().await
+    /// The same as those of [`folder::lock`].
+    pub(crate) async fn lock(&self) -> Result<File, ReplicaError> {
+        folder::lock(&self.folder).await
     }
 
     /// The server's address.
@@ -330,8 +318,8 @@ pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Bind
     })
 }
 
-async fn open_db(folder: &Folder) -> Result<Db, ReplicaError> {
-    let path = folder.database();
+async fn open_db(folder: &Path) -> Result<Db, ReplicaError> {
+    let path = folder.join(DATABASE);
     let options = Options {
         readers: 1,
         group: 1,
