@@ -31,7 +31,8 @@ use crate::{
 pub struct Replica {
     folder: PathBuf,
     db: Db,
-    url: ServerUrl,
+    /// The server's address.
+    pub(crate) url: ServerUrl,
     binding: Binding,
 }
 
@@ -186,7 +187,7 @@ impl Replica {
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn objects(&self, kind: Option<&str>) -> Result<Vec<ReplicaObject>, ReplicaError> {
         let kind = kind.map(str::to_owned);
-        let origin = self.url().origin();
+        let origin = self.url.origin();
         self.read(move |tx| {
             let objects = object_row::list(tx, kind.as_deref())?.into_iter();
             let objects = objects.filter_map(|object| ReplicaObject::from_local(object, &origin));
@@ -200,7 +201,7 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn object(&self, key: &ObjectKey) -> Result<Option<ReplicaObject>, ReplicaError> {
-        let (key, origin) = (key.clone(), self.url().origin());
+        let (key, origin) = (key.clone(), self.url.origin());
         self.read(move |tx| {
             let object = object_row::get(tx, &key)?;
             Ok(object.and_then(|object| ReplicaObject::from_local(object, &origin)))
@@ -280,11 +281,6 @@ impl Replica {
     /// The same as those of [`folder::lock`].
     pub(crate) async fn lock(&self) -> Result<File, ReplicaError> {
         folder::lock(&self.folder).await
-    }
-
-    /// The server's address.
-    pub(crate) fn url(&self) -> &ServerUrl {
-        &self.url
     }
 
     /// Runs a transaction that only reads.

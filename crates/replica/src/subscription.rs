@@ -19,13 +19,13 @@ impl Replica {
         filter: Option<&str>,
         random: &mut Random<'_>,
     ) -> Result<Vec<Subscription>, ReplicaError> {
-        let origin = self.url().origin();
+        let origin = self.url.origin();
         let filter = filter.map(|text| sync_predicate::parse(text, &origin));
         let filter = filter.transpose()?;
         // The IDs of libraries are those of one server.
         let found = ask(client, random).await?;
         let checked = self.binding().check(&found.server, &found.account);
-        checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
+        checked.map_err(|stop| ReplicaError::stopped(&self.url, stop))?;
         let libraries = client.libraries(random).await?.into_iter();
         let sources: Vec<(String, String)> = libraries
             .filter_map(|name| Some((name.library, name.source?)))
@@ -33,7 +33,7 @@ impl Replica {
         let is_known = |name: &&String| sources.iter().any(|(_, source)| source == *name);
         if let Some(name) = names.iter().find(|name| !is_known(name)) {
             return Err(ReplicaError::NoSource {
-                server: self.url().to_string(),
+                server: self.url.to_string(),
                 name: name.clone(),
                 known: in_words(sources.iter().map(|(_, source)| source.as_str())),
             });

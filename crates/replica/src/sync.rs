@@ -407,7 +407,7 @@ impl Run<'_, '_> {
     }
 
     fn stopped(&self, stop: SyncStop) -> ReplicaError {
-        ReplicaError::stopped(self.replica.url(), stop)
+        ReplicaError::stopped(&self.replica.url, stop)
     }
 
     fn show(&mut self) {

@@ -74,7 +74,7 @@ impl Replica {
     /// [`ReplicaError::NotSubscribed`] if there is no subscription of the source; [`ReplicaError::Query`] if the predicate is
     /// not valid, or has a term that a filter of a synced library must not have; [`ReplicaError::Db`] if the database fails.
     pub async fn timeline(&self, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
-        let origin = self.url().origin();
+        let origin = self.url.origin();
         let filter = query.matching.as_deref();
         let filter = filter.map(|text| Filter::parse(text, &origin));
         let filter = filter.transpose()?;

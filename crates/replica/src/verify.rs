@@ -217,7 +217,7 @@ impl Replica {
             let part = LibraryDigest::of_answer(&answer);
             sum.add_part(part.ok_or_else(|| malformed("a digest is not valid"))?);
             let checked = self.binding().check(&answer.server, &answer.account);
-            checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
+            checked.map_err(|stop| ReplicaError::stopped(&self.url, stop))?;
             if !answer.more {
                 return Ok(sum);
             }
