@@ -285,33 +285,25 @@ impl Client {
         answer: &[u8],
         retry_after_s: Option<u64>,
     ) -> ReplicaError {
-        let server = self.server.to_string();
+        let (server, status) = (self.server.to_string(), status.as_u16());
         let said = serde_json::from_slice::<ErrorAnswer>(answer).unwrap_or_default();
         let text = match said.error.as_str() {
             "" => String::new(),
             error => format!(": {}", beginning(&self.token.without(error))),
         };
-        let is_device = status == StatusCode::CONFLICT && said.error == "device";
-        match status.as_u16() {
-            number @ (401 | 403) => ReplicaError::Unauthorized {
+        match status {
+            401 | 403 => ReplicaError::Unauthorized { server, status },
+            409 if said.error == "device" => ReplicaError::Device(server),
+            404 | 405 | 300..=399 => ReplicaError::NoSync { server, status },
+            408 | 429 | 500.. => ReplicaError::Busy {
                 server,
-                status: number,
-            },
-            409 if is_device => ReplicaError::Device { server },
-            413 => ReplicaError::TooLong { server },
-            number @ (404 | 405 | 300..=399) => ReplicaError::NoSync {
-                server,
-                status: number,
-            },
-            number @ (408 | 429 | 500..) => ReplicaError::Busy {
-                server,
-                status: number,
+                status,
                 text,
                 retry_after_s,
             },
-            number => ReplicaError::Rejected {
+            _ => ReplicaError::Rejected {
                 server,
-                status: number,
+                status,
                 text,
             },
         }
