@@ -1,13 +1,18 @@
 use std::{borrow::Cow, collections::BTreeMap, iter::repeat_n};
 
-use driftline_core::sync::{ObjectKey, SyncedObject, is_partial_entry, merge_partial_entry};
+use driftline_core::{
+    post::Visibility,
+    sync::{LibraryDigest, ObjectKey, SyncedObject, is_partial_entry, merge_partial_entry},
+};
 use driftline_db::{Column, DbError, Row, Tx};
+use driftline_mastodon::RawObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     ReplicaError, author_row, index_row,
     object_row::{count_by, number},
+    timeline::visibility,
 };
 
 /// An entry of a subscription with a place.
@@ -200,17 +205,24 @@ pub(crate) fn at(tx: &mut Tx<'_>, places: &[i64]) -> Result<Vec<EntryRow>, Repli
     Ok(tx.query(&sql, &[&places], entry)?)
 }
 
-/// Entries of a library after a key, by their keys.
-pub(crate) fn after_key(
-    tx: &mut Tx<'_>,
-    library: &str,
-    key: &str,
-    limit: u32,
-) -> Result<Vec<EntryRow>, ReplicaError> {
-    let sql = format!(
-        "select {COLUMNS} from entry where library = $1 and key > $2 order by key limit $3"
-    );
-    Ok(tx.query(&sql, &[&library, &key, &limit], entry)?)
+/// The digest of a library's entries.
+pub(crate) fn digest(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaError> {
+    let mut digest = LibraryDigest::default();
+    let sql = format!("select {COLUMNS} from entry where library = $1");
+    tx.query(&sql, &[&library], |row| {
+        let entry = entry(row)?;
+        let status = entry.status().map_or("{}", RawValue::get);
+        let status = RawObject::parse(status).unwrap_or_default();
+        digest.add_entry(
+            &entry.key,
+            entry.place.unsigned_abs(),
+            status.time_ms("edited_at"),
+            // Of a visibility that is not known, the narrowest is assumed.
+            visibility(&status).unwrap_or(Visibility::Direct),
+        );
+        Ok(())
+    })?;
+    Ok(digest)
 }
 
 /// True if any library has an entry with this key at a place or above it.
