@@ -61,7 +61,10 @@ impl Draft {
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         match self.command {
-            None => Show::of_kind(ObjectKind::Draft).run(replica, json).await,
+            None => {
+                let kind = Some(ObjectKind::Draft.name().to_owned());
+                Show { kind }.run(replica, json).await
+            }
             Some(DraftCommand::Add { text, reply_to }) => {
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
                 let key = ObjectKey::random(ObjectKind::Draft, random());

@@ -84,7 +84,7 @@ pub async fn sync(
         shown.show(done, "object", || {
             let mut parts = Vec::new();
             if of.indexed > 0 {
-                parts.push(indexed(of));
+                parts.push(format!("indexed {}", counted(of.indexed, "post")));
             }
             parts.push(count(of.requests, "request"));
             parts
@@ -106,15 +106,14 @@ pub fn random() -> u128 {
     (half() << 64) | half()
 }
 
-/// The number of posts that the search index has read, in words.
-fn indexed(of: &SyncProgress) -> String {
-    let posts = u64::try_from(of.indexed).unwrap_or(u64::MAX);
-    format!("indexed {}", count(posts, "post"))
+/// A number of things in words.
+fn counted(number: usize, thing: &str) -> String {
+    count(u64::try_from(number).unwrap_or(u64::MAX), thing)
 }
 
 /// A round in words: a line, and others about the index, unsent changes and conflicts.
 pub fn lines(of: &SyncReport) -> Vec<String> {
-    let objects = |number: usize| count(u64::try_from(number).unwrap_or(u64::MAX), "object");
+    let objects = |number: usize| counted(number, "object");
     let mut lines = vec![format!(
         "fetched {}, removed {}, sent {}",
         objects(of.work.pulled),
@@ -122,16 +121,14 @@ pub fn lines(of: &SyncReport) -> Vec<String> {
         objects(of.work.pushed)
     )];
     if of.work.indexed > 0 {
-        lines.push(format!("{} for searches", indexed(&of.work)));
+        let posts = counted(of.work.indexed, "post");
+        lines.push(format!("indexed {posts} for searches"));
     }
     if of.dirty > 0 {
         lines.push(format!("{} of this device not sent yet", objects(of.dirty)));
     }
     if of.open_conflicts > 0 {
-        let conflicts = count(
-            u64::try_from(of.open_conflicts).unwrap_or(u64::MAX),
-            "conflict",
-        );
+        let conflicts = counted(of.open_conflicts, "conflict");
         lines.push(format!(
             "{conflicts} to be resolved; `driftline replica conflicts` lists them"
         ));

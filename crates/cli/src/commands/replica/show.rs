@@ -1,7 +1,6 @@
 //! `replica show`: the objects of a replica.
 
 use clap::Args;
-use driftline_core::sync::ObjectKind;
 use driftline_replica::{Replica, ReplicaObject};
 use serde_json::Value;
 
@@ -14,17 +13,10 @@ pub struct Show {
     /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter, note, draft, profile, follow, block,
     /// mute or account-note.
     #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    pub kind: Option<String>,
 }
 
 impl Show {
-    /// Shows the objects of a kind.
-    pub fn of_kind(kind: ObjectKind) -> Self {
-        Self {
-            kind: Some(kind.name().to_owned()),
-        }
-    }
-
     /// Runs it.
     ///
     /// # Errors
