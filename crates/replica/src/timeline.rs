@@ -114,22 +114,6 @@ impl Filter {
             predicate,
         })
     }
-
-    /// True if a post matches, as the server at `origin` showed it. A word may be in each of the author's nicknames.
-    fn matches(&self, status: &str, origin: &str, nicknames: Vec<String>) -> bool {
-        let mut stated = StatedFacts::read_needed(status, origin, self.needed);
-        stated.entries.extend(nicknames);
-        let post = RawObject::parse(status).unwrap_or_default();
-        let account = post.object("account");
-        let others = PostFacts {
-            author_id: account.id("id").and_then(|id| id.parse().ok()),
-            // Of a visibility that is not known, the narrowest is assumed.
-            visibility: visibility(&post).unwrap_or(Visibility::Direct),
-            created_at_ms: post.time_ms("created_at"),
-            ..PostFacts::bare(0, "")
-        };
-        stated.is_match(&self.matcher, others)
-    }
 }
 
 /// One reading of the entries.
@@ -207,7 +191,7 @@ impl Scan<'_> {
         Ok(end.map(|end| EntryPage { rows, end }))
     }
 
-    /// True if a post matches. Its author's nicknames are those of the subscriptions, and `other`.
+    /// True if a post matches. A word may be in each of its author's nicknames, which are those of the subscriptions, and `other`.
     fn is_match(
         &mut self,
         tx: &mut Tx<'_>,
@@ -215,13 +199,22 @@ impl Scan<'_> {
         status: &str,
         other: Option<String>,
     ) -> Result<bool, ReplicaError> {
-        let mut nicknames = Vec::new();
+        let mut stated = StatedFacts::read_needed(status, self.origin, filter.needed);
+        let post = RawObject::parse(status).unwrap_or_default();
         if filter.needed.entries {
-            let post = RawObject::parse(status).unwrap_or_default();
-            nicknames.extend_from_slice(self.nicknames.get(tx, &post)?);
-            nicknames.extend(other);
+            let nicknames = self.nicknames.get(tx, &post)?;
+            stated.entries.extend_from_slice(nicknames);
+            stated.entries.extend(other);
         }
-        Ok(filter.matches(status, self.origin, nicknames))
+        let account = post.object("account");
+        let others = PostFacts {
+            author_id: account.id("id").and_then(|id| id.parse().ok()),
+            // Of a visibility that is not known, the narrowest is assumed.
+            visibility: visibility(&post).unwrap_or(Visibility::Direct),
+            created_at_ms: post.time_ms("created_at"),
+            ..PostFacts::bare(0, "")
+        };
+        Ok(stated.is_match(&filter.matcher, others))
     }
 
     /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs. They are in no
