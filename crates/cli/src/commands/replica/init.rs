@@ -75,21 +75,12 @@ impl Init {
 
     async fn subscribe(&self, replica: &Replica, client: &Client) -> Result<(), ReplicaError> {
         let present = replica.status().await?.subscriptions;
-        let is_new =
-            |name: &&String| self.filter.is_some() || present.iter().all(|of| of.source != **name);
-        let names: Vec<String> = self.sources.iter().filter(is_new).cloned().collect();
-        if !names.is_empty() {
-            let filter = self.filter.as_deref();
-            replica
-                .subscribe(client, &names, filter, &mut random)
-                .await?;
-        }
-        // The account may read them again.
-        for of in present.iter().filter(|of| of.is_gone) {
-            if self.sources.contains(&of.source) && !names.contains(&of.source) {
-                let (name, filter) = (slice::from_ref(&of.source), of.filter.as_deref());
-                replica.subscribe(client, name, filter, &mut random).await?;
-            }
+        for name in &self.sources {
+            // A subscription that is there keeps its filter. The account may read it again.
+            let known = present.iter().find(|of| of.source == *name);
+            let kept = known.and_then(|of| of.filter.as_deref());
+            let (name, filter) = (slice::from_ref(name), self.filter.as_deref().or(kept));
+            replica.subscribe(client, name, filter, &mut random).await?;
         }
         Ok(())
     }
