@@ -9,6 +9,7 @@ use driftline_core::{
     sync::{ObjectKey, ObjectKind},
 };
 use driftline_db::Tx;
+use driftline_index::TermQuery;
 use driftline_mastodon::{RawObject, StatedFacts};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
@@ -17,8 +18,7 @@ use crate::{
     Replica, ReplicaError,
     author_row::{self, DisplayNames},
     entry_row::{self, EntryRow},
-    lookup::Lookup,
-    object_row,
+    lookup, object_row,
     subscription::in_words,
     subscription_row::{self, SubscriptionRow},
     sync_predicate,
@@ -79,13 +79,13 @@ impl Replica {
         let filter = filter.map(|text| Filter::parse(text, &origin));
         let filter = filter.transpose()?;
         self.read(move |tx| {
-            let lookup = filter
+            let terms = filter
                 .as_ref()
-                .map(|filter| Lookup::new(tx, &filter.predicate, &origin, MAX_NAMED));
+                .map(|filter| lookup::prepare(tx, &filter.predicate, &origin, MAX_NAMED));
             let scan = Scan {
                 query: &query,
                 filter: filter.as_ref(),
-                lookup: lookup.transpose()?.flatten(),
+                terms: terms.transpose()?.flatten(),
                 origin: &origin,
                 subscriptions: subscription_row::list(tx)?,
                 names: HashSet::new(),
@@ -121,7 +121,7 @@ struct Scan<'a> {
     query: &'a TimelineQuery,
     filter: Option<&'a Filter>,
     /// The look-up in the index; without one all entries are read.
-    lookup: Option<Lookup>,
+    terms: Option<TermQuery>,
     origin: &'a str,
     subscriptions: Vec<SubscriptionRow>,
     /// The names of the posts that were found.
@@ -173,8 +173,8 @@ impl Scan<'_> {
         one: Option<&str>,
         (place, library): &(i64, String),
     ) -> Result<Option<EntryPage>, ReplicaError> {
-        if let Some(lookup) = &self.lookup {
-            let places = lookup.places(tx, *place, self.page_size)?;
+        if let Some(terms) = &self.terms {
+            let places = lookup::places(tx, terms, *place, self.page_size)?;
             let Some(last) = places.last() else {
                 return Ok(None);
             };

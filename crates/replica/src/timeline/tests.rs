@@ -272,14 +272,14 @@ fn found(
     max_named: Option<usize>,
 ) -> Result<Vec<(String, String)>, ReplicaError> {
     let filter = Filter::parse(query.matching.as_deref().unwrap(), ORIGIN)?;
-    let lookup = match max_named {
-        Some(max_named) => Lookup::new(tx, &filter.predicate, ORIGIN, max_named)?,
+    let terms = match max_named {
+        Some(max_named) => lookup::prepare(tx, &filter.predicate, ORIGIN, max_named)?,
         None => None,
     };
     let scan = Scan {
         query,
         filter: Some(&filter),
-        lookup,
+        terms,
         origin: ORIGIN,
         subscriptions: subscription_row::list(tx)?,
         names: HashSet::new(),
