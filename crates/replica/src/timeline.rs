@@ -1,7 +1,4 @@
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashSet},
-};
+use std::{borrow::Cow, collections::HashSet};
 
 use driftline_core::{
     post::Visibility,
@@ -130,9 +127,6 @@ struct Scan<'a> {
     /// The number of entries, or of candidates, that are read at once.
     page_size: u32,
 }
-
-/// The members of a JSON object.
-type Members = BTreeMap<String, Box<RawValue>>;
 
 /// Entries that follow one another, and the place and library of the last candidate.
 struct EntryPage {
@@ -289,9 +283,8 @@ impl Scan<'_> {
         let mut subscriptions = self.subscriptions.iter();
         let source = subscriptions.find(|of| of.progress.library == row.library);
         let source = source.map(|of| of.source.clone()).unwrap_or_default();
-        let newest = with_newest_profiles(tx, &row.library, json)?;
-        let status = newest.as_deref().unwrap_or(status);
-        shown(tx, status, (row.place.to_string(), source), self.origin).map(Some)
+        let status = with_newest_profiles(tx, &row.library, status)?;
+        shown(tx, &status, (row.place.to_string(), source), self.origin).map(Some)
     }
 
     /// True if another source has the post at a place that is not below the one that is asked for: it was shown there.
@@ -305,49 +298,31 @@ impl Scan<'_> {
     }
 }
 
-/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. `None` if it
-/// has these already.
+/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. One with a text
+/// that is not Unicode stays as it is.
 fn with_newest_profiles(
     tx: &mut Tx<'_>,
     library: &str,
-    status: &str,
-) -> Result<Option<Box<RawValue>>, ReplicaError> {
-    let Ok(mut post) = serde_json::from_str::<Members>(status) else {
-        return Ok(None);
+    status: &RawValue,
+) -> Result<Box<RawValue>, ReplicaError> {
+    let Ok(mut post) = serde_json::from_str::<Value>(status.get()) else {
+        return Ok(status.to_owned());
     };
-    let mut is_changed = set_newest_profile(tx, library, &mut post)?;
-    let boosted = post
-        .get("reblog")
-        .map(|boosted| serde_json::from_str::<Members>(boosted.get()));
-    if let Some(Ok(mut boosted)) = boosted
-        && set_newest_profile(tx, library, &mut boosted)?
-    {
-        post.insert("reblog".to_owned(), raw(&boosted)?);
-        is_changed = true;
-    }
-    is_changed.then(|| raw(&post)).transpose()
-}
-
-/// Replaces the profile of a post's author. Returns true if the post had another one.
-fn set_newest_profile(
-    tx: &mut Tx<'_>,
-    library: &str,
-    post: &mut Members,
-) -> Result<bool, ReplicaError> {
-    let Some(account) = post.get_mut("account") else {
-        return Ok(false);
-    };
-    match author_row::newest(tx, library, account.get())? {
-        Some(newest) if newest != account.get() => {
-            *account = RawValue::from_string(newest).map_err(ReplicaError::damaged)?;
-            Ok(true)
+    let mut is_changed = false;
+    for path in ["/account", "/reblog/account"] {
+        if let Some(account) = post.pointer_mut(path)
+            && let Some(newest) = author_row::newest(tx, library, &account.to_string())?
+            && let Ok(newest) = serde_json::from_str::<Value>(&newest)
+            && newest != *account
+        {
+            *account = newest;
+            is_changed = true;
         }
-        _ => Ok(false),
     }
-}
-
-fn raw(object: &Members) -> Result<Box<RawValue>, ReplicaError> {
-    serde_json::value::to_raw_value(object).map_err(ReplicaError::damaged)
+    match is_changed {
+        true => serde_json::value::to_raw_value(&post).map_err(ReplicaError::damaged),
+        false => Ok(status.to_owned()),
+    }
 }
 
 /// A post as it is returned, with its place and the name of its source.
