@@ -55,33 +55,16 @@ pub(crate) fn put_all(
     Ok(())
 }
 
-/// The display names of authors, read once each.
-#[derive(Debug, Default)]
-pub(crate) struct DisplayNames(HashMap<String, Vec<String>>);
-
-impl DisplayNames {
-    /// The display names of a post's author, in all libraries. There are none if the post does not name its author.
-    pub(crate) fn get(
-        &mut self,
-        tx: &mut Tx<'_>,
-        post: &RawObject<'_>,
-    ) -> Result<&[String], ReplicaError> {
-        let Some(acct) = acct(&post.object("account")) else {
-            return Ok(&[]);
-        };
-        let names: &[String] = match self.0.entry(acct) {
-            Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(unknown) => {
-                let names = tx.query(
-                    "select distinct display_name from author where acct = $1 and display_name <> ''",
-                    &[unknown.key()],
-                    |row| row.text("display_name"),
-                )?;
-                unknown.insert(names)
-            }
-        };
-        Ok(names)
-    }
+/// The display names of a post's author, in all libraries. There are none if the post does not name its author.
+pub(crate) fn names_of(tx: &mut Tx<'_>, post: &RawObject<'_>) -> Result<Vec<String>, ReplicaError> {
+    let Some(acct) = acct(&post.object("account")) else {
+        return Ok(Vec::new());
+    };
+    Ok(tx.query(
+        "select distinct display_name from author where acct = $1 and display_name <> ''",
+        &[&acct],
+        |row| row.text("display_name"),
+    )?)
 }
 
 /// All authors with their display names, each name once.

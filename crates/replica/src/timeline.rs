@@ -12,8 +12,7 @@ use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    Replica, ReplicaError,
-    author_row::{self, DisplayNames},
+    Replica, ReplicaError, author_row,
     entry_row::{self, EntryRow},
     lookup, object_row,
     subscription::in_words,
@@ -86,7 +85,6 @@ impl Replica {
                 origin: &origin,
                 subscriptions: subscription_row::list(tx)?,
                 names: HashSet::new(),
-                nicknames: DisplayNames::default(),
                 page_size: PAGE_SIZE,
             };
             scan.run(tx)
@@ -123,7 +121,6 @@ struct Scan<'a> {
     subscriptions: Vec<SubscriptionRow>,
     /// The names of the posts that were found.
     names: HashSet<String>,
-    nicknames: DisplayNames,
     /// The number of entries, or of candidates, that are read at once.
     page_size: u32,
 }
@@ -187,7 +184,7 @@ impl Scan<'_> {
 
     /// True if a post matches. A word may be in each of its author's nicknames, which are those of the subscriptions, and `other`.
     fn is_match(
-        &mut self,
+        &self,
         tx: &mut Tx<'_>,
         filter: &Filter,
         status: &str,
@@ -196,8 +193,7 @@ impl Scan<'_> {
         let mut stated = StatedFacts::read_needed(status, self.origin, filter.needed);
         let post = RawObject::parse(status).unwrap_or_default();
         if filter.needed.entries {
-            let nicknames = self.nicknames.get(tx, &post)?;
-            stated.entries.extend_from_slice(nicknames);
+            stated.entries.extend(author_row::names_of(tx, &post)?);
             stated.entries.extend(other);
         }
         let account = post.object("account");

@@ -283,7 +283,6 @@ fn found(
         origin: ORIGIN,
         subscriptions: subscription_row::list(tx)?,
         names: HashSet::new(),
-        nicknames: DisplayNames::default(),
         page_size,
     };
     let posts = scan.run(tx)?.into_iter();
