@@ -3,7 +3,7 @@ use driftline_core::sync::{
 };
 use driftline_db::Tx;
 
-use crate::{ReplicaError, object_row, replica_row};
+use crate::{ReplicaError, object_row, replica_row, sync::SyncProgress};
 
 /// The storing of an answer to a pull.
 #[derive(Clone, Debug)]
@@ -18,22 +18,13 @@ pub(crate) struct IntakeJob {
     pub(crate) now_ms: i64,
 }
 
-/// The numbers of objects of an answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct IntakeCounts {
-    /// Objects that came.
-    pub(crate) pulled: usize,
-    /// Objects that were removed here.
-    pub(crate) removed: usize,
-}
-
 impl IntakeJob {
-    /// Stores the answer: the library's end, the entries, the sweep, and the progress.
+    /// Stores the answer: the library's end, the entries, the sweep, and the progress. Returns the numbers of objects.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Db`] if
     /// the database fails. Nothing is stored then.
-    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
+    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<SyncProgress, ReplicaError> {
         let intake = &self.intake;
         let row = replica_row::require(tx)?;
         // This answer, or a later one of the same pull, may remove objects.
@@ -43,7 +34,7 @@ impl IntakeJob {
             held => held,
         };
         let push = replica_row::pending_push(tx)?;
-        let mut counts = IntakeCounts::default();
+        let mut counts = SyncProgress::default();
         if intake.is_gone {
             for object in object_row::list(tx, None)? {
                 let outcome = library_gone(object.clone());

@@ -2,8 +2,8 @@ use driftline_core::sync::{SourceIntake, is_mass_deletion};
 use driftline_db::Tx;
 
 use crate::{
-    ReplicaError, author_row, entry_row, intake::IntakeCounts, replica_row::PullCounts,
-    subscription_row,
+    ReplicaError, author_row, entry_row, replica_row::PullCounts, subscription_row,
+    sync::SyncProgress,
 };
 
 /// True if a source's part of an answer may remove entries.
@@ -12,7 +12,7 @@ pub(crate) fn removes(intake: &SourceIntake) -> bool {
 }
 
 /// Stores a source's part of an answer: the library's end, the tombstones, the objects, the sweep, and the progress. Returns
-/// `None` and stores nothing if the subscription has ended meanwhile, or is another one.
+/// the numbers of objects; `None` and stores nothing if the subscription has ended meanwhile, or is another one.
 ///
 /// # Errors
 /// [`ReplicaError::ManyRemoved`] if it would remove most of the source's entries and no person has agreed;
@@ -21,9 +21,9 @@ pub(crate) fn store(
     tx: &mut Tx<'_>,
     intake: &SourceIntake,
     may_remove_many: bool,
-) -> Result<Option<IntakeCounts>, ReplicaError> {
+) -> Result<Option<SyncProgress>, ReplicaError> {
     let library = intake.progress.library.as_str();
-    let mut counts = IntakeCounts::default();
+    let mut counts = SyncProgress::default();
     let row = subscription_row::get(tx, library)?;
     let Some(mut row) = row.filter(|row| row.progress == intake.before) else {
         return Ok(None);

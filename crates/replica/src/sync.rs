@@ -5,13 +5,8 @@ use driftline_core::sync::{
 use serde::Serialize;
 
 use crate::{
-    Replica, ReplicaError,
-    backoff::Random,
-    chunk_size::ChunkSize,
-    client::Client,
-    conflict_row,
-    intake::{IntakeCounts, IntakeJob},
-    object_row, push_job, replica_row, source_intake, subscription_row,
+    Replica, ReplicaError, backoff::Random, chunk_size::ChunkSize, client::Client, conflict_row,
+    intake::IntakeJob, object_row, push_job, replica_row, source_intake, subscription_row,
 };
 
 /// The arguments of a synchronization.
@@ -61,9 +56,10 @@ pub struct SyncProgress {
 }
 
 impl SyncProgress {
-    fn add(&mut self, counts: IntakeCounts) {
-        self.pulled += counts.pulled;
-        self.removed += counts.removed;
+    /// Adds the numbers of objects of an answer.
+    fn add(&mut self, answer: Self) {
+        self.pulled += answer.pulled;
+        self.removed += answer.removed;
     }
 }
 
