@@ -82,12 +82,8 @@ pub async fn sync(
             shown.set_estimate(done.saturating_add(left));
         }
         shown.show(done, "object", || {
-            let mut parts = Vec::new();
-            if of.indexed > 0 {
-                parts.push(format!("indexed {}", counted(of.indexed, "post")));
-            }
-            parts.push(count(of.requests, "request"));
-            parts
+            let indexed = format!("indexed {}", counted(of.indexed, "post"));
+            vec![indexed, count(of.requests, "request")]
         });
     };
     let mut random = random;
