@@ -44,7 +44,7 @@ pub use conflict_row::ConflictRow;
 pub use error::ReplicaError;
 pub use news_stream::NewsStream;
 pub use object_row::{KindCount, PostCopy, ReplicaObject};
-pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution, Resolved};
+pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution};
 pub use server_url::ServerUrl;
 pub use subscription_row::Subscription;
 pub use sync::{Direction, SyncContext, SyncProgress, SyncReport};

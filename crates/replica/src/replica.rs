@@ -96,17 +96,6 @@ pub enum Resolution {
     Theirs,
 }
 
-/// A conflict that was resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Resolved {
-    /// Its number.
-    pub id: i64,
-    /// The key of the object.
-    pub key: ObjectKey,
-    /// The version that stays.
-    pub resolution: Resolution,
-}
-
 impl Replica {
     /// Asks the server whose token the client has, and makes a replica of that account. If the folder has a replica of the
     /// same account, its token is replaced, and the server's address if that is another one.
@@ -248,12 +237,16 @@ impl Replica {
         self.read(move |tx| conflict_row::list(tx, all)).await
     }
 
-    /// Resolves a conflict.
+    /// Resolves a conflict. Returns the key of its object.
     ///
     /// # Errors
     /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if the
     /// kind is unknown or devices do not delete such objects; [`ReplicaError::Db`] if the database fails.
-    pub async fn resolve(&self, id: i64, resolution: Resolution) -> Result<Resolved, ReplicaError> {
+    pub async fn resolve(
+        &self,
+        id: i64,
+        resolution: Resolution,
+    ) -> Result<ObjectKey, ReplicaError> {
         self.write(move |tx| {
             let conflict = conflict_row::open(tx, id)?;
             if resolution == Resolution::Mine {
@@ -261,11 +254,7 @@ impl Replica {
                 edit(tx, &conflict.key, mine)?;
             }
             conflict_row::resolve(tx, id)?;
-            Ok(Resolved {
-                id,
-                key: conflict.key,
-                resolution,
-            })
+            Ok(conflict.key)
         })
         .await
     }

@@ -2,6 +2,7 @@
 
 use clap::{Args, Subcommand};
 use driftline_replica::{ConflictRow, Replica, Resolution};
+use serde_json::json;
 
 use super::show::excerpt;
 use crate::{
@@ -79,9 +80,10 @@ async fn resolve(replica: &Replica, id: i64, side: &Side, json: bool) -> Result<
         ),
         false => (Resolution::Theirs, "the server's version stays of"),
     };
-    let resolved = replica.resolve(id, resolution).await?;
-    output::reply(json, &resolved, |of| {
-        vec![format!("conflict {id}: {outcome}\n{}", of.key)]
+    let key = replica.resolve(id, resolution).await?;
+    let reply = json!({ "id": id, "key": key, "resolution": resolution });
+    output::reply(json, &reply, |_| {
+        vec![format!("conflict {id}: {outcome}\n{key}")]
     })
 }
 
