@@ -67,12 +67,10 @@ impl Replica {
     /// fails.
     pub async fn begin_again(&self, verified: &Verified) -> Result<(), ReplicaError> {
         let _lock = self.lock().await?;
-        let libraries = verified.libraries.iter();
-        let differ = libraries.filter(|of| !of.is_equal && !of.is_moving);
-        let differ: Vec<String> = differ.map(|of| of.library.clone()).collect();
+        let libraries = verified.libraries.clone();
         self.write(move |tx| {
-            for library in &differ {
-                match library.as_str() {
+            for of in libraries.iter().filter(|of| !of.is_equal && !of.is_moving) {
+                match of.library.as_str() {
                     ACCOUNT_LIBRARY => {
                         replica_row::update(tx, |row| {
                             let progress = &mut row.progress;
