@@ -20,7 +20,6 @@ mod entry_row;
 mod error;
 mod folder;
 mod index_row;
-mod indexing;
 mod intake;
 mod lookup;
 mod news_stream;

@@ -5,8 +5,9 @@ use driftline_core::sync::{
 use serde::Serialize;
 
 use crate::{
-    Replica, ReplicaError, backoff::Random, chunk_size::ChunkSize, client::Client, conflict_row,
-    intake::IntakeJob, object_row, push_job, replica_row, source_intake, subscription_row,
+    Replica, ReplicaError, ServerUrl, backoff::Random, chunk_size::ChunkSize, client::Client,
+    conflict_row, index_row, intake::IntakeJob, object_row, push_job, replica_row, source_intake,
+    subscription_row,
 };
 
 /// The arguments of a synchronization.
@@ -208,6 +209,35 @@ impl Replica {
             })
         });
         report.await
+    }
+
+    /// Brings the search index up to date, the newest places first. Counts the places that it reads, and shows the progress. A
+    /// call that is dropped, or comes to the largest number of places, leaves the rest to the next one.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    async fn index_entries(
+        &self,
+        work: &mut SyncProgress,
+        context: &mut SyncContext<'_>,
+    ) -> Result<(), ReplicaError> {
+        while work.indexed < context.max_indexed {
+            let indexed = self
+                .write(|tx| {
+                    // `init` may have changed the address meanwhile.
+                    let url: ServerUrl = replica_row::require(tx)?.url.parse()?;
+                    index_row::index_newest(tx, &url.origin(), AT_ONCE)
+                })
+                .await?;
+            if indexed == 0 {
+                break;
+            }
+            work.indexed += indexed;
+            if let Some(progress) = &mut context.progress {
+                progress(&*work);
+            }
+        }
+        Ok(())
     }
 }
 
@@ -448,3 +478,6 @@ fn own_request(cursor: Option<String>) -> LibraryRequest {
         filter: None,
     }
 }
+
+/// The number of places that are read in one transaction. Edits of other commands wait for it.
+const AT_ONCE: u32 = 300;
