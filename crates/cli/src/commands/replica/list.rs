@@ -2,17 +2,9 @@
 
 use driftline_core::sync::ObjectKind;
 use driftline_replica::Replica;
-use serde::Serialize;
+use serde_json::json;
 
 use crate::{error::CliError, output, shown::plain};
-
-/// A list with its accounts.
-#[derive(Serialize)]
-struct Shown {
-    key: String,
-    title: String,
-    accounts: Vec<String>,
-}
 
 /// Shows the lists with their accounts.
 ///
@@ -27,20 +19,16 @@ pub async fn show(replica: &Replica, json: bool) -> Result<(), CliError> {
     for list in lists {
         let of_list = members.iter().filter_map(|member| {
             let (key, acct) = member.key.list_and_acct()?;
-            (key == list.key).then(|| acct.to_owned())
+            (key == list.key).then_some(acct)
         });
-        let shown = Shown {
-            key: list.key.to_string(),
-            title: list.value["title"].as_str().unwrap_or_default().to_owned(),
-            accounts: of_list.collect(),
-        };
-        output::reply(json, &shown, lines)?;
+        let accounts: Vec<&str> = of_list.collect();
+        let (key, title) = (&list.key, list.value["title"].as_str().unwrap_or_default());
+        let reply = json!({ "key": key, "title": title, "accounts": accounts });
+        output::reply(json, &reply, |_| {
+            let accounts = accounts.iter().map(|acct| format!("   {}", plain(acct)));
+            let title = format!("{}  ({key})", plain(title));
+            std::iter::once(title).chain(accounts).collect()
+        })?;
     }
     Ok(())
-}
-
-fn lines(of: &Shown) -> Vec<String> {
-    let accounts = of.accounts.iter().map(|acct| format!("   {}", plain(acct)));
-    let title = format!("{}  ({})", plain(&of.title), of.key);
-    std::iter::once(title).chain(accounts).collect()
 }
