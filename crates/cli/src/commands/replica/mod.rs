@@ -109,7 +109,7 @@ impl Replica {
             ReplicaCommand::Watch(watch) => watch.run(folder, json).await,
             ReplicaCommand::Opened(command) => {
                 let replica = driftline_replica::Replica::open(folder).await?;
-                let done = command.run(&replica, json).await;
+                let done = Box::pin(command.run(&replica, json)).await;
                 replica.close().await;
                 done
             }
