@@ -42,7 +42,7 @@ pub use client::{Client, Retries};
 pub use conflict_row::ConflictRow;
 pub use error::ReplicaError;
 pub use news_stream::NewsStream;
-pub use object_row::{KindCount, PostCopy, ReplicaObject};
+pub use object_row::{PostCopy, ReplicaObject};
 pub use replica::{Edited, InitOutcome, Replica, ReplicaStatus, Resolution};
 pub use server_url::ServerUrl;
 pub use subscription_row::Subscription;

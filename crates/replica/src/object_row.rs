@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use driftline_core::sync::{
     Base, LibraryDigest, LocalObject, ObjectKey, Outcome, Usn, object_digest,
 };
@@ -124,27 +126,17 @@ pub(crate) fn unseen(tx: &mut Tx<'_>, full_sync: u64) -> Result<Vec<LocalObject>
 }
 
 /// The numbers of objects by kind, by the kinds' names.
-pub(crate) fn kinds(tx: &mut Tx<'_>) -> Result<Vec<KindCount>, ReplicaError> {
-    Ok(tx.query(
+pub(crate) fn kinds(tx: &mut Tx<'_>) -> Result<BTreeMap<String, u64>, ReplicaError> {
+    let kinds = tx.query(
         "select substr(key, 1, instr(key, ':') - 1) as kind, count(*) as objects
-         from object where value is not null group by kind order by kind",
+         from object where value is not null group by kind",
         &[],
         |row| {
-            Ok(KindCount {
-                kind: row.text("kind")?,
-                objects: u64::try_from(row.i64("objects")?).unwrap_or_default(),
-            })
+            let objects = row.i64("objects")?.cast_unsigned();
+            Ok((row.text("kind")?, objects))
         },
-    )?)
-}
-
-/// The number of objects of a kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KindCount {
-    /// The name of the kind.
-    pub kind: String,
-    /// The number of objects.
-    pub objects: u64,
+    )?;
+    Ok(kinds.into_iter().collect())
 }
 
 /// The number of objects that were not deleted here. Reads all of them.

@@ -1,4 +1,5 @@
 use std::{
+    collections::BTreeMap,
     fs::File,
     path::{Path, PathBuf},
 };
@@ -13,7 +14,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    ConflictRow, KindCount, ReplicaError, ReplicaObject,
+    ConflictRow, ReplicaError, ReplicaObject,
     backoff::Random,
     chunk_size::ChunkSize,
     client::{Client, Retries},
@@ -58,7 +59,7 @@ pub struct ReplicaStatus {
     /// The name under which this device pushes.
     pub device: String,
     /// The numbers of objects by kind.
-    pub kinds: Vec<KindCount>,
+    pub kinds: BTreeMap<String, u64>,
     /// The number of objects with changes that were not sent yet.
     pub dirty: u64,
     /// The number of conflicts that were not resolved yet.

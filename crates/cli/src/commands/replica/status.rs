@@ -27,11 +27,8 @@ fn lines(of: &ReplicaStatus) -> Vec<String> {
     if !of.is_complete {
         lines.push("not complete yet: `driftline replica sync` goes on".to_owned());
     }
-    lines.extend(
-        of.kinds
-            .iter()
-            .map(|kind| format!("{:13} {}", kind.kind, kind.objects)),
-    );
+    let kinds = of.kinds.iter();
+    lines.extend(kinds.map(|(kind, objects)| format!("{kind:13} {objects}")));
     lines.extend(of.subscriptions.iter().flat_map(subscribe::lines));
     if of.unindexed > 0 {
         let unindexed = count(of.unindexed, "post");
