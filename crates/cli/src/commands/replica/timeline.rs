@@ -3,11 +3,8 @@
 use clap::Args;
 use driftline_replica::{Replica, ReplicaPost, TimelineQuery};
 
-use crate::{
-    error::CliError,
-    output,
-    shown::{PostParts, beginning, plain},
-};
+use super::show::one_line;
+use crate::{error::CliError, output, shown::PostParts};
 
 /// Shows the posts of the subscribed sources, the newest first. An asterisk marks those that are bookmarked; a note is
 /// shown below its post.
@@ -89,9 +86,7 @@ fn lines(of: &ReplicaPost) -> Vec<String> {
     let [head, text] = parts.lines();
     let mark = if of.bookmarked { '*' } else { ' ' };
     let mut lines = vec![format!("{mark} {head}"), text];
-    lines.extend(of.note.as_ref().map(|note| {
-        let note: Vec<&str> = note.split_whitespace().collect();
-        format!("    note: {}", beginning(&plain(&note.join(" "))))
-    }));
+    let note = of.note.as_deref().map(one_line);
+    lines.extend(note.map(|note| format!("    note: {note}")));
     lines
 }
