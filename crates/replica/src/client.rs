@@ -121,23 +121,10 @@ impl Client {
         &self.token
     }
 
-    /// Sends a pull.
-    ///
-    /// # Errors
-    /// [`ReplicaError`] if no good answer arrives after the largest number of tries.
-    pub(crate) async fn pull(
-        &self,
-        request: &SyncRequest,
-        random: &mut Random<'_>,
-    ) -> Result<SyncAnswer, ReplicaError> {
-        let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;
-        self.exchange(PULL, Some(&body), random).await
-    }
-
     /// Pulls the next chunk of libraries. After a lost answer the next try asks for a smaller one.
     ///
     /// # Errors
-    /// The same as those of [`Client::pull`].
+    /// [`ReplicaError`] if no good answer arrives after the largest number of tries.
     pub(crate) async fn pull_chunk(
         &self,
         libraries: Vec<LibraryRequest>,
@@ -171,7 +158,7 @@ impl Client {
     /// Asks for the libraries that the account may read.
     ///
     /// # Errors
-    /// The same as those of [`Client::pull`].
+    /// The same as those of [`Client::pull_chunk`].
     pub(crate) async fn libraries(
         &self,
         random: &mut Random<'_>,
@@ -182,7 +169,7 @@ impl Client {
     /// Sends the body of a push.
     ///
     /// # Errors
-    /// The same as those of [`Client::pull`]; [`ReplicaError::Device`] if the server has another record of the device.
+    /// The same as those of [`Client::pull_chunk`]; [`ReplicaError::Device`] if the server has another record of the device.
     pub(crate) async fn push(
         &self,
         body: &str,
@@ -194,7 +181,7 @@ impl Client {
     /// Asks for a digest.
     ///
     /// # Errors
-    /// The same as those of [`Client::pull`].
+    /// The same as those of [`Client::pull_chunk`].
     pub(crate) async fn digest(
         &self,
         request: &DigestRequest,
@@ -298,33 +285,25 @@ impl Client {
         answer: &[u8],
         retry_after_s: Option<u64>,
     ) -> ReplicaError {
-        let server = self.server.to_string();
+        let (server, status) = (self.server.to_string(), status.as_u16());
         let said = serde_json::from_slice::<ErrorAnswer>(answer).unwrap_or_default();
         let text = match said.error.as_str() {
             "" => String::new(),
             error => format!(": {}", beginning(&self.token.without(error))),
         };
-        let is_device = status == StatusCode::CONFLICT && said.error == "device";
-        match status.as_u16() {
-            number @ (401 | 403) => ReplicaError::Unauthorized {
+        match status {
+            401 | 403 => ReplicaError::Unauthorized { server, status },
+            409 if said.error == "device" => ReplicaError::Device(server),
+            404 | 405 | 300..=399 => ReplicaError::NoSync { server, status },
+            408 | 429 | 500.. => ReplicaError::Busy {
                 server,
-                status: number,
-            },
-            409 if is_device => ReplicaError::Device { server },
-            413 => ReplicaError::TooLong { server },
-            number @ (404 | 405 | 300..=399) => ReplicaError::NoSync {
-                server,
-                status: number,
-            },
-            number @ (408 | 429 | 500..) => ReplicaError::Busy {
-                server,
-                status: number,
+                status,
                 text,
                 retry_after_s,
             },
-            number => ReplicaError::Rejected {
+            _ => ReplicaError::Rejected {
                 server,
-                status: number,
+                status,
                 text,
             },
         }

@@ -1,11 +1,11 @@
-use driftline_core::sync::{Base, Conflict, ConflictReason, ObjectKey};
+use driftline_core::sync::{Conflict, ConflictReason, ObjectKey};
 use driftline_db::{DbError, Row, ToValue, Tx};
 use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
     ReplicaError,
-    object_row::{self, count_by, json, usn_number},
+    object_row::{count_by, json},
 };
 
 /// A conflict as a person sees it.
@@ -34,15 +34,12 @@ pub struct ConflictRow {
 /// Adds a conflict that was found at `at_ms`, in Unix ms. One that a rule has resolved is listed as resolved.
 pub(crate) fn add(tx: &mut Tx<'_>, conflict: &Conflict, at_ms: i64) -> Result<(), ReplicaError> {
     let value = conflict.value.as_ref().map(Value::to_string);
-    let base = conflict.base.as_ref();
-    let base_usn = base.map(|base| usn_number(base.usn)).transpose()?;
-    let base_value = base.and_then(|base| base.value.as_ref());
+    let base_value = conflict.base.as_ref().and_then(|base| base.value.as_ref());
     let base_value = base_value.map(Value::to_string);
     let is_resolved = conflict.reason == ConflictReason::Merged;
-    let parameters: [&dyn ToValue; 8] = [
+    let parameters: [&dyn ToValue; 7] = [
         &conflict.key.as_str(),
         &value,
-        &base_usn,
         &base_value,
         &conflict.reason.name(),
         &conflict.refusal,
@@ -50,9 +47,8 @@ pub(crate) fn add(tx: &mut Tx<'_>, conflict: &Conflict, at_ms: i64) -> Result<()
         &is_resolved,
     ];
     tx.execute(
-        "insert into conflict
-             (id, key, value, base_usn, base_value, reason, refusal, at_ms, is_resolved)
-         select coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8 from conflict",
+        "insert into conflict (id, key, value, base_value, reason, refusal, at_ms, is_resolved)
+         select coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5, $6, $7 from conflict",
         &parameters,
     )?;
     Ok(())
@@ -98,13 +94,12 @@ pub(crate) fn count_open(tx: &mut Tx<'_>) -> Result<usize, ReplicaError> {
 fn conflict_row(row: &Row<'_>) -> Result<ConflictRow, DbError> {
     let key = ObjectKey::parse(row.str("key")?);
     let reason = row.str("reason")?.parse::<ConflictReason>();
-    let base: Option<Base> = object_row::base(row)?;
     Ok(ConflictRow {
         id: row.i64("id")?,
         key: key.map_err(|error| DbError::invalid(error.to_string()))?,
         mine: json(row.opt_str("value")?)?,
         theirs: json(row.opt_str("theirs")?)?,
-        base: base.and_then(|base| base.value),
+        base: json(row.opt_str("base_value")?)?,
         reason: reason.map_err(|_| DbError::invalid("an unknown reason of a conflict"))?,
         detail: row.opt_text("refusal")?,
         at_ms: row.i64("at_ms")?,
@@ -112,6 +107,6 @@ fn conflict_row(row: &Row<'_>) -> Result<ConflictRow, DbError> {
     })
 }
 
-const SELECT: &str = "select c.id, c.key, c.value, c.base_usn, c.base_value, c.reason, c.refusal,
+const SELECT: &str = "select c.id, c.key, c.value, c.base_value, c.reason, c.refusal,
          c.at_ms, c.is_resolved, o.value as theirs
      from conflict c left join object o on o.key = c.key";

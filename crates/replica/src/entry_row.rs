@@ -1,19 +1,18 @@
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashSet},
-    iter::repeat_n,
-};
+use std::{borrow::Cow, collections::BTreeMap, iter::repeat_n};
 
-use driftline_core::sync::{
-    ObjectKey, RawJson, SyncedObject, is_partial_entry, merge_partial_entry,
+use driftline_core::{
+    post::Visibility,
+    sync::{LibraryDigest, ObjectKey, SyncedObject, is_partial_entry, merge_partial_entry},
 };
 use driftline_db::{Column, DbError, Row, Tx};
+use driftline_mastodon::RawObject;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::{
     ReplicaError, author_row, index_row,
     object_row::{count_by, number},
+    timeline::visibility,
 };
 
 /// An entry of a subscription with a place.
@@ -48,55 +47,40 @@ pub(crate) fn put_all(
     objects: &[SyncedObject],
     full_sync: u64,
 ) -> Result<bool, ReplicaError> {
-    let mut values = Values::new();
-    let mut keys = HashSet::new();
-    let mut unindexed = BTreeMap::new();
+    let mut values: BTreeMap<&str, Cow<'_, str>> = BTreeMap::new();
     let mut is_whole = true;
     for object in objects {
-        let key = object.key.as_str();
-        let Some(partial) = partial_value(&object.value) else {
-            let value = object.value.get();
-            unindexed.insert(key, place(value));
-            keys.insert(key);
-            values.push((key, Cow::Borrowed(value)));
+        let (key, value) = (object.key.as_str(), object.value.get());
+        if !is_partial(value) {
+            values.insert(key, Cow::Borrowed(value));
             continue;
-        };
-        // Its update belongs to the value that came before it.
-        if keys.contains(key) {
-            put_whole(tx, library, &values, full_sync)?;
-            values.clear();
-            keys.clear();
         }
-        let Some(whole) = merge(tx, library, key, partial)? else {
-            is_whole = false;
-            continue;
+        // Its update belongs to the value that came before it.
+        let whole = match values.get(key) {
+            Some(known) => merge_partial_entry(known, value),
+            None => tx
+                .query_opt(
+                    "select value from entry where library = $1 and key = $2",
+                    &[&library, &key],
+                    |row| row.text("value"),
+                )?
+                .and_then(|known| merge_partial_entry(&known, value)),
         };
-        // The index has the author's name, and facts such as the types of media, which an update may change.
-        unindexed.insert(key, place(&whole));
-        keys.insert(key);
-        values.push((key, Cow::Owned(whole)));
+        match whole {
+            Some(whole) => {
+                values.insert(key, Cow::Owned(whole));
+            }
+            None => is_whole = false,
+        }
     }
-    put_whole(tx, library, &values, full_sync)?;
-    index_row::add_unindexed(tx, unindexed.into_values().collect())?;
-    Ok(is_whole)
-}
-
-/// Keys and values that are stored at once, in the order in which they came.
-type Values<'a> = Vec<(&'a str, Cow<'a, str>)>;
-
-fn put_whole(
-    tx: &mut Tx<'_>,
-    library: &str,
-    values: &[(&str, Cow<'_, str>)],
-    full_sync: u64,
-) -> Result<(), ReplicaError> {
+    let places: Vec<i64> = values.values().map(|value| place(value)).collect();
     let full_sync = number(full_sync)?;
     let columns = [
         Column::text(repeat_n(library, values.len())),
-        Column::text(values.iter().map(|(key, _)| *key)),
-        Column::i64(values.iter().map(|(_, value)| place(value))),
+        Column::text(values.keys().copied()),
+        Column::i64(places.iter().copied()),
         Column::i64(repeat_n(full_sync, values.len())),
-        Column::text(values.iter().map(|(_, value)| &**value)),
+        Column::text(values.values().map(|value| &**value)),
     ];
     tx.execute_many(
         "insert into entry (library, key, place, seen_in, value) {rows}
@@ -105,36 +89,18 @@ fn put_whole(
         &[],
         &columns,
     )?;
-    Ok(())
+    // The index has the author's name, and facts such as the types of media, which a partial object may change, too.
+    index_row::add_unindexed(tx, places)?;
+    Ok(is_whole)
 }
 
-/// The value of a partial object; `None` if it is a whole one.
-fn partial_value(value: &RawJson) -> Option<&RawJson> {
+/// True if a value has the update of an entry alone.
+fn is_partial(value: &str) -> bool {
     // Servers write a whole one in this order.
-    let rest = value.get().strip_prefix(PLACE);
-    let is_whole = rest.is_some_and(|rest| {
-        rest.split_once('"')
-            .is_some_and(|(_, rest)| rest.starts_with(r#","status":{"#))
-    });
-    if is_whole {
-        return None;
-    }
-    is_partial_entry(value.get()).then_some(value)
-}
-
-/// The value of an entry that is here with the update of a partial object; `None` if it is not here, or they do not fit.
-fn merge(
-    tx: &mut Tx<'_>,
-    library: &str,
-    key: &str,
-    partial: &RawJson,
-) -> Result<Option<String>, ReplicaError> {
-    let known = tx.query_opt(
-        "select value from entry where library = $1 and key = $2",
-        &[&library, &key],
-        |row| row.text("value"),
-    )?;
-    Ok(known.and_then(|known| merge_partial_entry(&known, partial.get())))
+    let rest = value.strip_prefix(PLACE);
+    let rest = rest.and_then(|rest| rest.split_once('"'));
+    let is_whole = rest.is_some_and(|(_, rest)| rest.starts_with(r#","status":{"#));
+    !is_whole && is_partial_entry(value)
 }
 
 /// The place in an entry's value; 0 if it has none.
@@ -239,17 +205,24 @@ pub(crate) fn at(tx: &mut Tx<'_>, places: &[i64]) -> Result<Vec<EntryRow>, Repli
     Ok(tx.query(&sql, &[&places], entry)?)
 }
 
-/// Entries of a library after a key, by their keys.
-pub(crate) fn after_key(
-    tx: &mut Tx<'_>,
-    library: &str,
-    key: &str,
-    limit: u32,
-) -> Result<Vec<EntryRow>, ReplicaError> {
-    let sql = format!(
-        "select {COLUMNS} from entry where library = $1 and key > $2 order by key limit $3"
-    );
-    Ok(tx.query(&sql, &[&library, &key, &limit], entry)?)
+/// The digest of a library's entries.
+pub(crate) fn digest(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaError> {
+    let mut digest = LibraryDigest::default();
+    let sql = format!("select {COLUMNS} from entry where library = $1");
+    tx.query(&sql, &[&library], |row| {
+        let entry = entry(row)?;
+        let status = entry.status().map_or("{}", RawValue::get);
+        let status = RawObject::parse(status).unwrap_or_default();
+        digest.add_entry(
+            &entry.key,
+            entry.place.unsigned_abs(),
+            status.time_ms("edited_at"),
+            // Of a visibility that is not known, the narrowest is assumed.
+            visibility(&status).unwrap_or(Visibility::Direct),
+        );
+        Ok(())
+    })?;
+    Ok(digest)
 }
 
 /// True if any library has an entry with this key at a place or above it.

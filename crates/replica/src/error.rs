@@ -46,12 +46,9 @@ pub enum ReplicaError {
     },
     /// Another server than the replica's has answered.
     #[error(
-        "{url} is another server than that of this replica. Nothing was pushed. Make a replica in another folder with --replica"
+        "{0} is another server than that of this replica. Nothing was pushed. Make a replica in another folder with --replica"
     )]
-    OtherServer {
-        /// The server's address.
-        url: String,
-    },
+    OtherServer(String),
     /// The token is one of another account than the replica's.
     #[error(
         "the token belongs to the account {found}, and this replica to the account {own}. Nothing was pushed: run `driftline replica init {url}` with a token of the replica's account, or make a replica in another folder with --replica"
@@ -99,19 +96,8 @@ pub enum ReplicaError {
         text: String,
     },
     /// The server has another record of this device's pushes: the replica was restored or copied.
-    #[error("{server} has another record of this device: its replica was restored or copied")]
-    Device {
-        /// The server's address.
-        server: String,
-    },
-    /// The body of a push is too long for the server.
-    #[error(
-        "{server} takes no request of this size; make the largest of the changed notes shorter"
-    )]
-    TooLong {
-        /// The server's address.
-        server: String,
-    },
+    #[error("{0} has another record of this device: its replica was restored or copied")]
+    Device(String),
     /// The server has no such routes.
     #[error(
         "{server} has no libraries to sync ({status}); is it the address of a Driftline server of this version?"
@@ -212,7 +198,7 @@ impl ReplicaError {
     /// valid for it. An answer without words may be one of a proxy.
     pub(crate) fn push_refusal(&self) -> Option<&str> {
         match self {
-            Self::TooLong { .. } => Some(TOO_LARGE),
+            Self::Rejected { status: 413, .. } => Some(TOO_LARGE),
             Self::Rejected {
                 status: 400 | 422,
                 text,
@@ -231,7 +217,7 @@ impl ReplicaError {
     pub(crate) fn stopped(url: &impl Display, stop: SyncStop) -> Self {
         let url = url.to_string();
         match stop {
-            SyncStop::OtherServer { .. } => Self::OtherServer { url },
+            SyncStop::OtherServer { .. } => Self::OtherServer(url),
             SyncStop::OtherAccount { expected, found } => Self::OtherAccount {
                 url,
                 own: expected,

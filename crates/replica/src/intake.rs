@@ -1,12 +1,9 @@
-use std::ops::AddAssign;
-
 use driftline_core::sync::{
-    Intake, LocalObject, Outcome, StoredPush, SweepMode, incoming, is_mass_deletion, library_gone,
-    sweep,
+    Intake, LocalObject, ObjectKey, Outcome, incoming, is_mass_deletion, library_gone, sweep,
 };
 use driftline_db::Tx;
 
-use crate::{ReplicaError, object_row, replica_row};
+use crate::{ReplicaError, object_row, replica_row, sync::SyncProgress};
 
 /// The storing of an answer to a pull.
 #[derive(Clone, Debug)]
@@ -21,45 +18,43 @@ pub(crate) struct IntakeJob {
     pub(crate) now_ms: i64,
 }
 
-/// The numbers of objects of an answer.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct IntakeCounts {
-    /// Objects that came.
-    pub(crate) pulled: usize,
-    /// Objects that were removed here.
-    pub(crate) removed: usize,
-}
-
-impl AddAssign for IntakeCounts {
-    fn add_assign(&mut self, other: Self) {
-        self.pulled += other.pulled;
-        self.removed += other.removed;
-    }
-}
-
 impl IntakeJob {
-    /// Stores the answer: the library's end, the entries, the sweep, and the progress.
+    /// Stores the answer: the library's end, the entries, the sweep, and the progress. Returns the numbers of objects.
     ///
     /// # Errors
     /// [`ReplicaError::ManyRemoved`] if it would remove most of the replica and no person has agreed; [`ReplicaError::Db`] if
     /// the database fails. Nothing is stored then.
-    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<IntakeCounts, ReplicaError> {
+    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<SyncProgress, ReplicaError> {
+        let intake = &self.intake;
         let row = replica_row::require(tx)?;
+        // This answer, or a later one of the same pull, may remove objects.
+        let may_remove = !self.is_last || self.removes();
         let held = match row.pull.held {
-            None if self.may_remove() => Some(object_row::count(tx)?),
+            None if may_remove => Some(object_row::count(tx)?),
             held => held,
         };
         let push = replica_row::pending_push(tx)?;
-        let mut counts = IntakeCounts::default();
-        if self.intake.is_gone {
+        let mut counts = SyncProgress::default();
+        if intake.is_gone {
             for object in object_row::list(tx, None)? {
                 let outcome = library_gone(object.clone());
-                self.apply(tx, &object, &outcome, &mut counts)?;
+                counts.removed += self.apply(tx, &object.key, is_here(&object), &outcome)?;
             }
         }
-        self.take_entries(tx, push.as_ref(), &mut counts)?;
-        if let Some(mode) = self.intake.sweep {
-            self.sweep(tx, mode, &mut counts)?;
+        for theirs in &intake.entries {
+            let local = object_row::get(tx, &theirs.key)?;
+            let was_here = local.as_ref().is_some_and(is_here);
+            let sent = push.as_ref().and_then(|push| push.change(&theirs.key));
+            let outcome = incoming(local, theirs, sent);
+            counts.pulled += usize::from(theirs.value.is_some());
+            counts.removed += self.apply(tx, &theirs.key, was_here, &outcome)?;
+        }
+        if let Some(mode) = intake.sweep {
+            let full_sync = intake.progress.full_sync;
+            for object in object_row::unseen(tx, full_sync)? {
+                let outcome = sweep(object.clone(), full_sync, mode);
+                counts.removed += self.apply(tx, &object.key, is_here(&object), &outcome)?;
+            }
         }
         let removed = row.pull.removed + counts.removed;
         let is_asked = !self.may_remove_many && !self.intake.is_gone;
@@ -87,65 +82,21 @@ impl IntakeJob {
         self.intake.sweep.is_some() || entries.any(|entry| entry.value.is_none())
     }
 
-    /// True if this answer, or a later one of the same pull, may remove objects.
-    fn may_remove(&self) -> bool {
-        !self.is_last || self.removes()
-    }
-
-    fn take_entries(
-        &self,
-        tx: &mut Tx<'_>,
-        push: Option<&StoredPush>,
-        counts: &mut IntakeCounts,
-    ) -> Result<(), ReplicaError> {
-        for theirs in &self.intake.entries {
-            let local = object_row::get(tx, &theirs.key)?;
-            let sent = push.and_then(|push| push.change(&theirs.key));
-            let was_here = local.as_ref().is_some_and(is_here);
-            let outcome = incoming(local, theirs, sent);
-            if theirs.value.is_some() {
-                counts.pulled += 1;
-            }
-            count(was_here, &outcome, counts);
-            object_row::apply(tx, &theirs.key, &outcome, self.now_ms)?;
-        }
-        Ok(())
-    }
-
-    fn sweep(
-        &self,
-        tx: &mut Tx<'_>,
-        mode: SweepMode,
-        counts: &mut IntakeCounts,
-    ) -> Result<(), ReplicaError> {
-        let full_sync = self.intake.progress.full_sync;
-        for object in object_row::unseen(tx, full_sync)? {
-            let outcome = sweep(object.clone(), full_sync, mode);
-            self.apply(tx, &object, &outcome, counts)?;
-        }
-        Ok(())
-    }
-
+    /// Stores the outcome for an object. Returns the number of objects that it removes: 0 or 1. One that is listed as a conflict
+    /// does not count, since it can be offered back.
     fn apply(
         &self,
         tx: &mut Tx<'_>,
-        object: &LocalObject,
+        key: &ObjectKey,
+        was_here: bool,
         outcome: &Outcome,
-        counts: &mut IntakeCounts,
-    ) -> Result<(), ReplicaError> {
-        count(is_here(object), outcome, counts);
-        object_row::apply(tx, &object.key, outcome, self.now_ms)
+    ) -> Result<usize, ReplicaError> {
+        object_row::apply(tx, key, outcome, self.now_ms)?;
+        let stays = outcome.object.as_ref().is_some_and(is_here) || outcome.conflict.is_some();
+        Ok(usize::from(was_here && !stays))
     }
 }
 
 fn is_here(object: &LocalObject) -> bool {
     object.value.is_some()
-}
-
-/// Counts an outcome. An object that is listed as a conflict does not count as removed, since it can be offered back.
-fn count(was_here: bool, outcome: &Outcome, counts: &mut IntakeCounts) {
-    let is_removed = was_here && !outcome.object.as_ref().is_some_and(is_here);
-    if is_removed && outcome.conflict.is_none() {
-        counts.removed += 1;
-    }
 }

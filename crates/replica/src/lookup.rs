@@ -9,62 +9,54 @@ use crate::{
     index_row::{author_number, unindexed},
 };
 
-/// The look-up in the index for a predicate.
-#[derive(Debug)]
-pub(crate) struct Lookup {
-    terms: TermQuery,
+/// Prepares the look-up in the index for a predicate. `None` if every post may match as far as the index knows. It looks for at
+/// most `max_named` authors whose names have the words.
+pub(crate) fn prepare(
+    tx: &mut Tx<'_>,
+    predicate: &Predicate,
+    origin: &str,
+    max_named: usize,
+) -> Result<Option<TermQuery>, ReplicaError> {
+    let candidates = predicate.candidates();
+    let (mut words, mut masks) = (Vec::new(), Vec::new());
+    for term in planned_terms(&candidates) {
+        match term {
+            Term::Word(word) => words.push(word),
+            Term::Author(mask) => masks.push(mask),
+            Term::Instance(_) | Term::Condition(_) => {}
+        }
+    }
+    let named = NamedRows {
+        by_word: authors_by_word(tx, predicate, words, origin, max_named)?,
+        by_mask: masks.into_iter().filter_map(author_of_mask).collect(),
+        by_source: HashMap::new(),
+    };
+    let terms = plan(&candidates, &named);
+    Ok((terms != TermQuery::Any).then_some(terms))
 }
 
-impl Lookup {
-    /// Prepares the look-up. `None` if every post may match as far as the index knows. It looks for at most `max_named` authors
-    /// whose names have the words.
-    pub(crate) fn new(
-        tx: &mut Tx<'_>,
-        predicate: &Predicate,
-        origin: &str,
-        max_named: usize,
-    ) -> Result<Option<Self>, ReplicaError> {
-        let candidates = predicate.candidates();
-        let (mut words, mut masks) = (Vec::new(), Vec::new());
-        for term in planned_terms(&candidates) {
-            match term {
-                Term::Word(word) => words.push(word),
-                Term::Author(mask) => masks.push(mask),
-                Term::Instance(_) | Term::Condition(_) => {}
-            }
-        }
-        let named = NamedRows {
-            by_word: authors_by_word(tx, predicate, words, origin, max_named)?,
-            by_mask: masks.into_iter().filter_map(author_of_mask).collect(),
-            by_source: HashMap::new(),
-        };
-        let terms = plan(&candidates, &named);
-        Ok((terms != TermQuery::Any).then_some(Self { terms }))
-    }
-
-    /// The first places below one at which posts may match, descending: those that the index finds, and those that it has still
-    /// to read.
-    pub(crate) fn places(
-        &self,
-        tx: &mut Tx<'_>,
-        below: i64,
-        limit: u32,
-    ) -> Result<Vec<i64>, ReplicaError> {
-        let window = PlaceWindow {
-            above: 0,
-            below,
-            is_upward: false,
-        };
-        let any = TermQuery::Any;
-        let reader = PlaceReader::new(&self.terms, &any);
-        let found = reader.read(tx, window, i64::from(limit))?;
-        let mut places: Vec<i64> = found.into_iter().map(|found| found.place).collect();
-        places.extend(unindexed(tx, below.saturating_sub(1), limit)?);
-        places.sort_unstable_by_key(|place| std::cmp::Reverse(*place));
-        places.dedup();
-        places.truncate(limit as usize);
-        Ok(places)
-    }
+/// The first places below one at which posts may match a prepared look-up, descending: those that the index finds, and those
+/// that it has still to read.
+pub(crate) fn places(
+    tx: &mut Tx<'_>,
+    terms: &TermQuery,
+    below: i64,
+    limit: u32,
+) -> Result<Vec<i64>, ReplicaError> {
+    let window = PlaceWindow {
+        above: 0,
+        below,
+        is_upward: false,
+    };
+    let any = TermQuery::Any;
+    let reader = PlaceReader::new(terms, &any);
+    let found = reader.read(tx, window, i64::from(limit))?;
+    let mut places: Vec<i64> = found.into_iter().map(|found| found.place).collect();
+    places.extend(unindexed(tx, below.saturating_sub(1), limit)?);
+    places.sort_unstable_by_key(|place| std::cmp::Reverse(*place));
+    places.dedup();
+    places.truncate(limit as usize);
+    Ok(places)
 }
 
 /// The authors whose display names contain each word. A word with more than are left of `max_named` has no entry.

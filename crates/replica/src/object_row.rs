@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use driftline_core::sync::{
     Base, LibraryDigest, LocalObject, ObjectKey, Outcome, Usn, object_digest,
 };
@@ -124,27 +126,17 @@ pub(crate) fn unseen(tx: &mut Tx<'_>, full_sync: u64) -> Result<Vec<LocalObject>
 }
 
 /// The numbers of objects by kind, by the kinds' names.
-pub(crate) fn kinds(tx: &mut Tx<'_>) -> Result<Vec<KindCount>, ReplicaError> {
-    Ok(tx.query(
+pub(crate) fn kinds(tx: &mut Tx<'_>) -> Result<BTreeMap<String, u64>, ReplicaError> {
+    let kinds = tx.query(
         "select substr(key, 1, instr(key, ':') - 1) as kind, count(*) as objects
-         from object where value is not null group by kind order by kind",
+         from object where value is not null group by kind",
         &[],
         |row| {
-            Ok(KindCount {
-                kind: row.text("kind")?,
-                objects: u64::try_from(row.i64("objects")?).unwrap_or_default(),
-            })
+            let objects = row.i64("objects")?.cast_unsigned();
+            Ok((row.text("kind")?, objects))
         },
-    )?)
-}
-
-/// The number of objects of a kind.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct KindCount {
-    /// The name of the kind.
-    pub kind: String,
-    /// The number of objects.
-    pub objects: u64,
+    )?;
+    Ok(kinds.into_iter().collect())
 }
 
 /// The number of objects that were not deleted here. Reads all of them.
@@ -186,7 +178,7 @@ pub(crate) fn digest(tx: &mut Tx<'_>) -> Result<LibraryDigest, ReplicaError> {
 
 /// Stores an object.
 pub(crate) fn put(tx: &mut Tx<'_>, object: &LocalObject) -> Result<(), ReplicaError> {
-    let base_usn = object.base.as_ref().map(|base| usn_number(base.usn));
+    let base_usn = object.base.as_ref().map(|base| number(base.usn.get()));
     let base_usn = base_usn.transpose()?;
     let base_value = object.base_value().map(Value::to_string);
     let base_digest = object.base.as_ref().and_then(|base| {
@@ -242,23 +234,18 @@ pub(crate) fn apply(
 fn local(row: &Row<'_>) -> Result<LocalObject, DbError> {
     let key = ObjectKey::parse(row.str("key")?);
     let number = |number: i64| u64::try_from(number).unwrap_or_default();
+    let base_value = json(row.opt_str("base_value")?)?;
+    let base = row.opt_i64("base_usn")?.map(|usn| Base {
+        usn: Usn::new(number(usn)),
+        value: base_value,
+    });
     Ok(LocalObject {
         key: key.map_err(|error| DbError::invalid(error.to_string()))?,
-        base: base(row)?,
+        base,
         value: json(row.opt_str("value")?)?,
         generation: number(row.i64("generation")?),
         seen_in: number(row.i64("seen_in")?),
     })
-}
-
-/// The base of an object's or conflict's row.
-pub(crate) fn base(row: &Row<'_>) -> Result<Option<Base>, DbError> {
-    let usn = row.opt_i64("base_usn")?;
-    let value = json(row.opt_str("base_value")?)?;
-    Ok(usn.map(|usn| Base {
-        usn: Usn::new(u64::try_from(usn).unwrap_or_default()),
-        value,
-    }))
 }
 
 /// A value from its JSON.
@@ -266,11 +253,6 @@ pub(crate) fn json(text: Option<&str>) -> Result<Option<Value>, DbError> {
     text.map(serde_json::from_str)
         .transpose()
         .map_err(|error| DbError::invalid(error.to_string()))
-}
-
-/// A USN for the database.
-pub(crate) fn usn_number(usn: Usn) -> Result<i64, ReplicaError> {
-    number(usn.get())
 }
 
 /// A number for the database.

@@ -6,46 +6,39 @@ use driftline_db::Tx;
 
 use crate::{ReplicaError, object_row, replica_row};
 
-/// The preparation of the next push.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PushJob {
-    /// The largest number of changes.
-    pub(crate) max_changes: usize,
-    /// 128 random bits, for a new identity.
-    pub(crate) bits: u128,
-    /// The time of conflicts in Unix ms.
-    pub(crate) now_ms: i64,
-}
-
-impl PushJob {
-    /// The push to send: the stored one, or a new one, which is stored. `None` if there is nothing to send.
-    ///
-    /// # Errors
-    /// [`ReplicaError::Db`] if the database fails.
-    pub(crate) fn run(&self, tx: &mut Tx<'_>) -> Result<Option<StoredPush>, ReplicaError> {
-        let row = replica_row::require(tx)?;
-        let full_sync = row.progress.full_sync;
-        let identity = match replica_row::pending_push(tx)? {
-            Some(push) if push.is_current(full_sync) => return Ok(Some(push)),
-            Some(_) => {
-                let identity = DeviceIdentity::new(self.bits);
-                replica_row::end_push(tx, &identity)?;
-                identity
-            }
-            None => row.identity,
-        };
-        let dirty = object_row::dirty(tx)?;
-        let next = next_push(identity, &row.progress, dirty, self.max_changes);
-        for object in next.too_large {
-            let key = object.key.clone();
-            let outcome = refused(object, TOO_LARGE);
-            object_row::apply(tx, &key, &outcome, self.now_ms)?;
+/// The push to send: the stored one, or a new one of at most `max_changes`, which is stored. `None` if there is nothing to send.
+/// `bits` are random, for a new identity; `now_ms` is the time of conflicts in Unix ms.
+///
+/// # Errors
+/// [`ReplicaError::Db`] if the database fails.
+pub(crate) fn prepare(
+    tx: &mut Tx<'_>,
+    max_changes: usize,
+    bits: u128,
+    now_ms: i64,
+) -> Result<Option<StoredPush>, ReplicaError> {
+    let row = replica_row::require(tx)?;
+    let full_sync = row.progress.full_sync;
+    let identity = match replica_row::pending_push(tx)? {
+        Some(push) if push.is_current(full_sync) => return Ok(Some(push)),
+        Some(_) => {
+            let identity = DeviceIdentity::new(bits);
+            replica_row::end_push(tx, &identity)?;
+            identity
         }
-        if let Some(push) = &next.push {
-            replica_row::set_pending_push(tx, push)?;
-        }
-        Ok(next.push)
+        None => row.identity,
+    };
+    let dirty = object_row::dirty(tx)?;
+    let next = next_push(identity, &row.progress, dirty, max_changes);
+    for object in next.too_large {
+        let key = object.key.clone();
+        let outcome = refused(object, TOO_LARGE);
+        object_row::apply(tx, &key, &outcome, now_ms)?;
     }
+    if let Some(push) = &next.push {
+        replica_row::set_pending_push(tx, push)?;
+    }
+    Ok(next.push)
 }
 
 /// The stored push if its answer decides something: it adds a member of a set that was deleted here since.

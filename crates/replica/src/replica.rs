@@ -1,8 +1,12 @@
-use std::path::Path;
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    path::{Path, PathBuf},
+};
 
 use driftline_core::sync::{
     Binding, DeviceIdentity, LibraryProgress, LocalObject, ObjectKey, ObjectKind, ObjectValue,
-    SyncRequest, same_value,
+    same_value,
 };
 use driftline_db::{Db, Migration, Options, Root, Target, Tx};
 use driftline_mastodon::TEXT_EXTRACTION;
@@ -10,25 +14,26 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::{
-    ConflictRow, KindCount, ReplicaError, ReplicaObject,
+    ConflictRow, ReplicaError, ReplicaObject,
     backoff::Random,
+    chunk_size::ChunkSize,
     client::{Client, Retries},
     conflict_row,
-    folder::{Folder, FolderLock},
+    folder::{self, DATABASE},
     index_row, object_row,
     replica_row::{self, PullCounts, ReplicaRow},
     server_url::ServerUrl,
     subscription_row::{self, Subscription},
-    sync::own_request,
     token::Token,
 };
 
 /// A device's copy of its account's library. Several processes may read and edit it at once, and one of them may sync it.
 #[derive(Debug)]
 pub struct Replica {
-    folder: Folder,
+    folder: PathBuf,
     db: Db,
-    url: ServerUrl,
+    /// The server's address.
+    pub(crate) url: ServerUrl,
     binding: Binding,
 }
 
@@ -54,7 +59,7 @@ pub struct ReplicaStatus {
     /// The name under which this device pushes.
     pub device: String,
     /// The numbers of objects by kind.
-    pub kinds: Vec<KindCount>,
+    pub kinds: BTreeMap<String, u64>,
     /// The number of objects with changes that were not sent yet.
     pub dirty: u64,
     /// The number of conflicts that were not resolved yet.
@@ -92,17 +97,6 @@ pub enum Resolution {
     Theirs,
 }
 
-/// A conflict that was resolved.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Resolved {
-    /// Its number.
-    pub id: i64,
-    /// The key of the object.
-    pub key: ObjectKey,
-    /// The version that stays.
-    pub resolution: Resolution,
-}
-
 impl Replica {
     /// Asks the server whose token the client has, and makes a replica of that account. If the folder has a replica of the
     /// same account, its token is replaced, and the server's address if that is another one.
@@ -116,29 +110,21 @@ impl Replica {
         client: &Client,
         random: &mut Random<'_>,
     ) -> Result<(Self, InitOutcome), ReplicaError> {
-        let folder = Folder::make(folder)?;
-        let _lock = folder.lock().await?;
+        folder::make(folder)?;
+        let _lock = folder::lock(folder).await?;
         let found = ask(client, random).await?;
         let bits = random();
         let replica = Self {
-            db: open_db(&folder).await?,
-            folder,
+            db: open_db(folder).await?,
+            folder: folder.to_owned(),
             url: client.server().clone(),
             binding: found,
         };
         let (url, found) = (replica.url.clone(), replica.binding.clone());
-        let bound = replica.write(move |tx| bind(tx, &url, &found, bits)).await;
-        let written = bound.and_then(|outcome| {
-            let token = client.token();
-            token.write(replica.folder.path()).map(|()| outcome)
-        });
-        match written {
-            Ok(outcome) => Ok((replica, outcome)),
-            Err(error) => {
-                replica.close().await;
-                Err(error)
-            }
-        }
+        let bound = replica.write(move |tx| bind(tx, &url, &found, bits));
+        let outcome = bound.await?;
+        client.token().write(folder)?;
+        Ok((replica, outcome))
     }
 
     /// Opens the replica in a folder.
@@ -146,26 +132,19 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::NoReplica`] if the folder has none; [`ReplicaError::Db`] if its database cannot be used.
     pub async fn open(folder: &Path) -> Result<Self, ReplicaError> {
-        let folder = Folder::open(folder)?;
-        let db = open_db(&folder).await?;
-        let row = db.read(replica_row::get).await?;
-        let Some(row) = row else {
-            db.close().await;
-            let path = folder.path().display().to_string();
-            return Err(ReplicaError::NoReplica(path));
+        folder::check(folder)?;
+        let db = open_db(folder).await?;
+        let Some(row) = db.read(replica_row::get).await? else {
+            return Err(ReplicaError::NoReplica(folder.display().to_string()));
         };
         let replica = Self {
-            folder,
+            folder: folder.to_owned(),
             db,
             url: row.url.parse()?,
             binding: row.binding,
         };
         if row.text_extraction != TEXT_EXTRACTION {
-            let marked = replica.write(index_again).await;
-            if let Err(error) = marked {
-                replica.close().await;
-                return Err(error);
-            }
+            replica.write(index_again).await?;
         }
         Ok(replica)
     }
@@ -175,7 +154,7 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::File`] or [`ReplicaError::Token`] if the token cannot be read.
     pub fn client(&self, retries: Retries) -> Result<Client, ReplicaError> {
-        let token = Token::of_folder(self.folder.path())?;
+        let token = Token::of_folder(&self.folder)?;
         Client::new(&self.url, token, retries)
     }
 
@@ -198,7 +177,7 @@ impl Replica {
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn objects(&self, kind: Option<&str>) -> Result<Vec<ReplicaObject>, ReplicaError> {
         let kind = kind.map(str::to_owned);
-        let origin = self.url().origin();
+        let origin = self.url.origin();
         self.read(move |tx| {
             let objects = object_row::list(tx, kind.as_deref())?.into_iter();
             let objects = objects.filter_map(|object| ReplicaObject::from_local(object, &origin));
@@ -212,7 +191,7 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::Db`] if the database fails.
     pub async fn object(&self, key: &ObjectKey) -> Result<Option<ReplicaObject>, ReplicaError> {
-        let (key, origin) = (key.clone(), self.url().origin());
+        let (key, origin) = (key.clone(), self.url.origin());
         self.read(move |tx| {
             let object = object_row::get(tx, &key)?;
             Ok(object.and_then(|object| ReplicaObject::from_local(object, &origin)))
@@ -259,12 +238,16 @@ impl Replica {
         self.read(move |tx| conflict_row::list(tx, all)).await
     }
 
-    /// Resolves a conflict.
+    /// Resolves a conflict. Returns the key of its object.
     ///
     /// # Errors
     /// [`ReplicaError::NoConflict`] if there is no open conflict with this number; [`ReplicaError::ReadOnly`] if the
     /// kind is unknown or devices do not delete such objects; [`ReplicaError::Db`] if the database fails.
-    pub async fn resolve(&self, id: i64, resolution: Resolution) -> Result<Resolved, ReplicaError> {
+    pub async fn resolve(
+        &self,
+        id: i64,
+        resolution: Resolution,
+    ) -> Result<ObjectKey, ReplicaError> {
         self.write(move |tx| {
             let conflict = conflict_row::open(tx, id)?;
             if resolution == Resolution::Mine {
@@ -272,11 +255,7 @@ impl Replica {
                 edit(tx, &conflict.key, mine)?;
             }
             conflict_row::resolve(tx, id)?;
-            Ok(Resolved {
-                id,
-                key: conflict.key,
-                resolution,
-            })
+            Ok(conflict.key)
         })
         .await
     }
@@ -289,14 +268,9 @@ impl Replica {
     /// Keeps other processes from syncing the replica until the lock is dropped.
     ///
     /// # Errors
-    /// The same as those of [`Folder::lock`].
-    pub(crate) async fn lock(&self) -> Result<FolderLock, ReplicaError> {
-        self.folder.lock().await
-    }
-
-    /// The server's address.
-    pub(crate) fn url(&self) -> &ServerUrl {
-        &self.url
+    /// The same as those of [`folder::lock`].
+    pub(crate) async fn lock(&self) -> Result<File, ReplicaError> {
+        folder::lock(&self.folder).await
     }
 
     /// Runs a transaction that only reads.
@@ -321,20 +295,17 @@ impl Replica {
 /// # Errors
 /// [`ReplicaError`] if the server gives no good answer.
 pub(crate) async fn ask(client: &Client, random: &mut Random<'_>) -> Result<Binding, ReplicaError> {
-    let request = SyncRequest {
-        libraries: vec![own_request(None)],
-        max_entries: Some(1),
-        max_bytes: Some(10_000),
-    };
-    let answer = client.pull(&request, random).await?;
+    // An answer about no library says who answers.
+    let mut size = ChunkSize::new(false);
+    let answer = client.pull_chunk(Vec::new(), &mut size, random).await?;
     Ok(Binding {
         server: answer.server,
         account: answer.account,
     })
 }
 
-async fn open_db(folder: &Folder) -> Result<Db, ReplicaError> {
-    let path = folder.database();
+async fn open_db(folder: &Path) -> Result<Db, ReplicaError> {
+    let path = folder.join(DATABASE);
     let options = Options {
         readers: 1,
         group: 1,

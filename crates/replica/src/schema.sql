@@ -30,7 +30,7 @@ create table conflict (
     key text not null,
     -- The value of this device, as JSON; null if it was deleted here.
     value text,
-    base_usn {i64},
+    -- The server's value on which it is based, as JSON.
     base_value text,
     reason text not null,
     -- The words of the server.

@@ -19,29 +19,24 @@ impl Replica {
         filter: Option<&str>,
         random: &mut Random<'_>,
     ) -> Result<Vec<Subscription>, ReplicaError> {
-        let origin = self.url().origin();
+        let origin = self.url.origin();
         let filter = filter.map(|text| sync_predicate::parse(text, &origin));
         let filter = filter.transpose()?;
         // The IDs of libraries are those of one server.
         let found = ask(client, random).await?;
         let checked = self.binding().check(&found.server, &found.account);
-        checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
-        let libraries = client.libraries(random).await?.into_iter();
-        let sources: Vec<(String, String)> = libraries
-            .filter_map(|name| Some((name.library, name.source?)))
-            .collect();
-        let is_known = |name: &&String| sources.iter().any(|(_, source)| source == *name);
-        if let Some(name) = names.iter().find(|name| !is_known(name)) {
-            return Err(ReplicaError::NoSource {
-                server: self.url().to_string(),
+        checked.map_err(|stop| ReplicaError::stopped(&self.url, stop))?;
+        let libraries = client.libraries(random).await?;
+        let mut chosen: Vec<(String, String)> = Vec::new();
+        for name in names {
+            let found = libraries.iter().find(|of| of.source.as_ref() == Some(name));
+            let found = found.ok_or_else(|| ReplicaError::NoSource {
+                server: self.url.to_string(),
                 name: name.clone(),
-                known: in_words(sources.iter().map(|(_, source)| source.as_str())),
-            });
+                known: in_words(libraries.iter().filter_map(|of| of.source.as_deref())),
+            })?;
+            chosen.push((found.library.clone(), name.clone()));
         }
-        let chosen = sources.into_iter();
-        let chosen: Vec<(String, String)> = chosen
-            .filter(|(_, source)| names.contains(source))
-            .collect();
         self.write(move |tx| {
             for (library, source) in &chosen {
                 // A source that was removed may have left its name to this one.

@@ -1,20 +1,12 @@
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceSession,
-    SyncAnswer, SyncSession, SyncStep, SyncStop,
+    ACCOUNT_LIBRARY, DeviceIdentity, LibraryNews, LibraryRequest, MAX_PUSH_CHANGES, SourceIntake,
+    SourceSession, SyncAnswer, SyncSession, SyncStep, SyncStop,
 };
 use serde::Serialize;
 
 use crate::{
-    Replica, ReplicaError,
-    backoff::Random,
-    chunk_size::ChunkSize,
-    client::Client,
-    conflict_row,
-    intake::{IntakeCounts, IntakeJob},
-    object_row,
-    push_job::{self, PushJob},
-    replica_row,
-    source_intake::SourceIntakeJob,
+    Replica, ReplicaError, ServerUrl, backoff::Random, chunk_size::ChunkSize, client::Client,
+    conflict_row, index_row, intake::IntakeJob, object_row, push_job, replica_row, source_intake,
     subscription_row,
 };
 
@@ -62,6 +54,14 @@ pub struct SyncProgress {
     /// The number of objects that the full syncs under way still bring, 0 without one. `None` if the server has not said it.
     #[serde(skip)]
     pub objects_left: Option<u64>,
+}
+
+impl SyncProgress {
+    /// Adds the numbers of objects of an answer.
+    fn add(&mut self, answer: Self) {
+        self.pulled += answer.pulled;
+        self.removed += answer.removed;
+    }
 }
 
 /// The outcome of a synchronization.
@@ -210,6 +210,35 @@ impl Replica {
         });
         report.await
     }
+
+    /// Brings the search index up to date, the newest places first. Counts the places that it reads, and shows the progress. A
+    /// call that is dropped, or comes to the largest number of places, leaves the rest to the next one.
+    ///
+    /// # Errors
+    /// [`ReplicaError::Db`] if the database fails.
+    async fn index_entries(
+        &self,
+        work: &mut SyncProgress,
+        context: &mut SyncContext<'_>,
+    ) -> Result<(), ReplicaError> {
+        while work.indexed < context.max_indexed {
+            let indexed = self
+                .write(|tx| {
+                    // `init` may have changed the address meanwhile.
+                    let url: ServerUrl = replica_row::require(tx)?.url.parse()?;
+                    index_row::index_newest(tx, &url.origin(), AT_ONCE)
+                })
+                .await?;
+            if indexed == 0 {
+                break;
+            }
+            work.indexed += indexed;
+            if let Some(progress) = &mut context.progress {
+                progress(&*work);
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Run<'_, '_> {
@@ -280,16 +309,18 @@ impl Run<'_, '_> {
             true => self.take_own(part(own))?,
             false => None,
         };
-        let sources = match self.take_sources(part(others)) {
+        let replica = self.replica;
+        let may_remove_many = self.context.may_remove_many;
+        let sources = match self.sources.pulled(part(others)) {
             Ok(sources) => sources,
-            Err(error) => {
-                store(self.replica, own, Vec::new()).await?;
-                return Err(error);
+            Err(stop) => {
+                store(replica, own, Vec::new(), may_remove_many, &mut self.work).await?;
+                return Err(self.stopped(stop));
             }
         };
         // Removals may need a person's agreement, so nothing is requested before they are stored.
         let may_remove = own.as_ref().is_some_and(IntakeJob::removes)
-            || sources.iter().any(SourceIntakeJob::removes);
+            || sources.iter().any(source_intake::removes);
         let libraries = match has_more && !may_remove {
             true => self.next_pull(),
             false => Vec::new(),
@@ -299,18 +330,14 @@ impl Run<'_, '_> {
         let client = self.client;
         // The next chunk may come while this one is stored.
         let request = async {
-            match has_next {
+            Ok::<_, ReplicaError>(match has_next {
                 true => Some(client.pull_chunk(libraries, size, random).await),
                 false => None,
-            }
+            })
         };
         // An error of the store drops the request, and one of the request does not drop the storing.
-        let stored = store(self.replica, own, sources);
-        let (stored, next) =
-            tokio::try_join!(stored, async { Ok::<_, ReplicaError>(request.await) })?;
-        let Stored { counts, ended } = stored;
-        self.work.pulled += counts.pulled;
-        self.work.removed += counts.removed;
+        let stored = store(replica, own, sources, may_remove_many, &mut self.work);
+        let (ended, next) = tokio::try_join!(stored, request)?;
         self.work.requests += u64::from(has_next);
         for library in &ended {
             self.sources.end(library);
@@ -351,28 +378,15 @@ impl Run<'_, '_> {
         }))
     }
 
-    fn take_sources(&mut self, answer: SyncAnswer) -> Result<Vec<SourceIntakeJob>, ReplicaError> {
-        let intakes = self.sources.pulled(answer);
-        let intakes = intakes.map_err(|stop| self.stopped(stop))?;
-        let may_remove_many = self.context.may_remove_many;
-        let job = |intake| SourceIntakeJob {
-            intake,
-            may_remove_many,
-        };
-        Ok(intakes.into_iter().map(job).collect())
-    }
-
     async fn push(&mut self) -> Result<(), ReplicaError> {
-        let job = PushJob {
-            max_changes: self.max_changes,
-            bits: (self.context.random)(),
-            now_ms: self.context.now_ms,
-        };
-        let Some(push) = self.replica.write(move |tx| job.run(tx)).await? else {
+        let replica = self.replica;
+        let (max_changes, now_ms) = (self.max_changes, self.context.now_ms);
+        let bits = (self.context.random)();
+        let prepared = replica.write(move |tx| push_job::prepare(tx, max_changes, bits, now_ms));
+        let Some(push) = prepared.await? else {
             self.session.nothing_to_push();
             return Ok(());
         };
-        let now_ms = job.now_ms;
         let answered = self.client.push(&push.body, self.context.random).await;
         match answered {
             Ok(answer) if !push_job::fits(&push, &answer) => Err(ReplicaError::Malformed {
@@ -382,8 +396,7 @@ impl Run<'_, '_> {
             Ok(answer) => {
                 let progress = self.session.pushed(&push, &answer);
                 let progress = progress.map_err(|stop| self.stopped(stop))?;
-                let stored = self
-                    .replica
+                let stored = replica
                     .write(move |tx| push_job::take_answer(tx, &push, &answer, &progress, now_ms));
                 self.work.pushed += stored.await?;
                 self.work.requests += 1;
@@ -396,9 +409,7 @@ impl Run<'_, '_> {
                     "the server has another record of this device: it takes a new identity"
                 );
                 let identity = DeviceIdentity::new((self.context.random)());
-                let ended = self
-                    .replica
-                    .write(move |tx| replica_row::end_push(tx, &identity));
+                let ended = replica.write(move |tx| replica_row::end_push(tx, &identity));
                 ended.await?;
                 self.session.device_refused();
                 Ok(())
@@ -407,16 +418,13 @@ impl Run<'_, '_> {
                 tracing::warn!("{error}; the changes are sent in smaller parts");
                 self.max_changes = (push.changes.len() / 2).max(1);
                 let reason = error.push_refusal().unwrap_or_default().to_owned();
-                let dropped = self
-                    .replica
-                    .write(move |tx| push_job::drop_refused(tx, &push, &reason, now_ms));
+                let dropped =
+                    replica.write(move |tx| push_job::drop_refused(tx, &push, &reason, now_ms));
                 dropped.await
             }
             Err(error @ ReplicaError::Rejected { .. }) => {
                 // The server has stored nothing of it. A newer program may make a better one.
-                let ended = self
-                    .replica
-                    .write(move |tx| replica_row::end_push(tx, &push.identity));
+                let ended = replica.write(move |tx| replica_row::end_push(tx, &push.identity));
                 ended.await?;
                 Err(error)
             }
@@ -425,7 +433,7 @@ impl Run<'_, '_> {
     }
 
     fn stopped(&self, stop: SyncStop) -> ReplicaError {
-        ReplicaError::stopped(self.replica.url(), stop)
+        ReplicaError::stopped(&self.replica.url, stop)
     }
 
     fn show(&mut self) {
@@ -438,42 +446,38 @@ impl Run<'_, '_> {
     }
 }
 
-/// The outcome of the storing of an answer.
-struct Stored {
-    counts: IntakeCounts,
-    /// The libraries whose subscriptions have ended meanwhile, or are others.
-    ended: Vec<String>,
-}
-
-/// Stores the parts of an answer, each in one transaction.
+/// Stores the parts of an answer, each in one transaction. Returns the libraries whose subscriptions have ended meanwhile, or are
+/// others.
 async fn store(
     replica: &Replica,
     own: Option<IntakeJob>,
-    sources: Vec<SourceIntakeJob>,
-) -> Result<Stored, ReplicaError> {
-    let mut stored = Stored {
-        counts: IntakeCounts::default(),
-        ended: Vec::new(),
-    };
+    sources: Vec<SourceIntake>,
+    may_remove_many: bool,
+    work: &mut SyncProgress,
+) -> Result<Vec<String>, ReplicaError> {
+    let mut ended = Vec::new();
     if let Some(job) = own {
-        let counts = replica.write(move |tx| job.run(tx)).await?;
-        stored.counts += counts;
+        work.add(replica.write(move |tx| job.run(tx)).await?);
     }
-    for job in sources {
-        let library = job.intake.progress.library.clone();
-        match replica.write(move |tx| job.run(tx)).await? {
-            Some(counts) => stored.counts += counts,
-            None => stored.ended.push(library),
+    for intake in sources {
+        let library = intake.progress.library.clone();
+        let stored = replica.write(move |tx| source_intake::store(tx, &intake, may_remove_many));
+        match stored.await? {
+            Some(counts) => work.add(counts),
+            None => ended.push(library),
         }
     }
-    Ok(stored)
+    Ok(ended)
 }
 
 /// The request for the account's own library.
-pub(crate) fn own_request(cursor: Option<String>) -> LibraryRequest {
+fn own_request(cursor: Option<String>) -> LibraryRequest {
     LibraryRequest {
         library: ACCOUNT_LIBRARY.to_owned(),
         cursor,
         filter: None,
     }
 }
+
+/// The number of places that are read in one transaction. Edits of other commands wait for it.
+const AT_ONCE: u32 = 300;

@@ -1,7 +1,4 @@
-use std::{
-    borrow::Cow,
-    collections::{BTreeMap, HashSet},
-};
+use std::{borrow::Cow, collections::HashSet};
 
 use driftline_core::{
     post::Visibility,
@@ -9,16 +6,15 @@ use driftline_core::{
     sync::{ObjectKey, ObjectKind},
 };
 use driftline_db::Tx;
+use driftline_index::TermQuery;
 use driftline_mastodon::{RawObject, StatedFacts};
 use serde::Serialize;
 use serde_json::{Value, value::RawValue};
 
 use crate::{
-    Replica, ReplicaError,
-    author_row::{self, DisplayNames},
+    Replica, ReplicaError, author_row,
     entry_row::{self, EntryRow},
-    lookup::Lookup,
-    object_row,
+    lookup, object_row,
     subscription::in_words,
     subscription_row::{self, SubscriptionRow},
     sync_predicate,
@@ -74,22 +70,21 @@ impl Replica {
     /// [`ReplicaError::NotSubscribed`] if there is no subscription of the source; [`ReplicaError::Query`] if the predicate is
     /// not valid, or has a term that a filter of a synced library must not have; [`ReplicaError::Db`] if the database fails.
     pub async fn timeline(&self, query: TimelineQuery) -> Result<Vec<ReplicaPost>, ReplicaError> {
-        let origin = self.url().origin();
+        let origin = self.url.origin();
         let filter = query.matching.as_deref();
         let filter = filter.map(|text| Filter::parse(text, &origin));
         let filter = filter.transpose()?;
         self.read(move |tx| {
-            let lookup = filter
+            let terms = filter
                 .as_ref()
-                .map(|filter| Lookup::new(tx, &filter.predicate, &origin, MAX_NAMED));
+                .map(|filter| lookup::prepare(tx, &filter.predicate, &origin, MAX_NAMED));
             let scan = Scan {
                 query: &query,
                 filter: filter.as_ref(),
-                lookup: lookup.transpose()?.flatten(),
+                terms: terms.transpose()?.flatten(),
                 origin: &origin,
                 subscriptions: subscription_row::list(tx)?,
                 names: HashSet::new(),
-                nicknames: DisplayNames::default(),
                 page_size: PAGE_SIZE,
             };
             scan.run(tx)
@@ -114,22 +109,6 @@ impl Filter {
             predicate,
         })
     }
-
-    /// True if a post matches, as the server at `origin` showed it. A word may be in each of the author's nicknames.
-    fn matches(&self, status: &str, origin: &str, nicknames: Vec<String>) -> bool {
-        let mut stated = StatedFacts::read_needed(status, origin, self.needed);
-        stated.entries.extend(nicknames);
-        let post = RawObject::parse(status).unwrap_or_default();
-        let account = post.object("account");
-        let others = PostFacts {
-            author_id: account.id("id").and_then(|id| id.parse().ok()),
-            // Of a visibility that is not known, the narrowest is assumed.
-            visibility: visibility(&post).unwrap_or(Visibility::Direct),
-            created_at_ms: post.time_ms("created_at"),
-            ..PostFacts::bare(0, "")
-        };
-        stated.is_match(&self.matcher, others)
-    }
 }
 
 /// One reading of the entries.
@@ -137,18 +116,14 @@ struct Scan<'a> {
     query: &'a TimelineQuery,
     filter: Option<&'a Filter>,
     /// The look-up in the index; without one all entries are read.
-    lookup: Option<Lookup>,
+    terms: Option<TermQuery>,
     origin: &'a str,
     subscriptions: Vec<SubscriptionRow>,
     /// The names of the posts that were found.
     names: HashSet<String>,
-    nicknames: DisplayNames,
     /// The number of entries, or of candidates, that are read at once.
     page_size: u32,
 }
-
-/// The members of a JSON object.
-type Members = BTreeMap<String, Box<RawValue>>;
 
 /// Entries that follow one another, and the place and library of the last candidate.
 struct EntryPage {
@@ -189,8 +164,8 @@ impl Scan<'_> {
         one: Option<&str>,
         (place, library): &(i64, String),
     ) -> Result<Option<EntryPage>, ReplicaError> {
-        if let Some(lookup) = &self.lookup {
-            let places = lookup.places(tx, *place, self.page_size)?;
+        if let Some(terms) = &self.terms {
+            let places = lookup::places(tx, terms, *place, self.page_size)?;
             let Some(last) = places.last() else {
                 return Ok(None);
             };
@@ -207,21 +182,29 @@ impl Scan<'_> {
         Ok(end.map(|end| EntryPage { rows, end }))
     }
 
-    /// True if a post matches. Its author's nicknames are those of the subscriptions, and `other`.
+    /// True if a post matches. A word may be in each of its author's nicknames, which are those of the subscriptions, and `other`.
     fn is_match(
-        &mut self,
+        &self,
         tx: &mut Tx<'_>,
         filter: &Filter,
         status: &str,
         other: Option<String>,
     ) -> Result<bool, ReplicaError> {
-        let mut nicknames = Vec::new();
+        let mut stated = StatedFacts::read_needed(status, self.origin, filter.needed);
+        let post = RawObject::parse(status).unwrap_or_default();
         if filter.needed.entries {
-            let post = RawObject::parse(status).unwrap_or_default();
-            nicknames.extend_from_slice(self.nicknames.get(tx, &post)?);
-            nicknames.extend(other);
+            stated.entries.extend(author_row::names_of(tx, &post)?);
+            stated.entries.extend(other);
         }
-        Ok(filter.matches(status, self.origin, nicknames))
+        let account = post.object("account");
+        let others = PostFacts {
+            author_id: account.id("id").and_then(|id| id.parse().ok()),
+            // Of a visibility that is not known, the narrowest is assumed.
+            visibility: visibility(&post).unwrap_or(Visibility::Direct),
+            created_at_ms: post.time_ms("created_at"),
+            ..PostFacts::bare(0, "")
+        };
+        Ok(stated.is_match(&filter.matcher, others))
     }
 
     /// Adds posts of bookmarks that match and were not found already. Reads no more of their copies than it needs. They are in no
@@ -296,9 +279,8 @@ impl Scan<'_> {
         let mut subscriptions = self.subscriptions.iter();
         let source = subscriptions.find(|of| of.progress.library == row.library);
         let source = source.map(|of| of.source.clone()).unwrap_or_default();
-        let newest = with_newest_profiles(tx, &row.library, json)?;
-        let status = newest.as_deref().unwrap_or(status);
-        shown(tx, status, (row.place.to_string(), source), self.origin).map(Some)
+        let status = with_newest_profiles(tx, &row.library, status)?;
+        shown(tx, &status, (row.place.to_string(), source), self.origin).map(Some)
     }
 
     /// True if another source has the post at a place that is not below the one that is asked for: it was shown there.
@@ -312,49 +294,31 @@ impl Scan<'_> {
     }
 }
 
-/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. `None` if it
-/// has these already.
+/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. One with a text
+/// that is not Unicode stays as it is.
 fn with_newest_profiles(
     tx: &mut Tx<'_>,
     library: &str,
-    status: &str,
-) -> Result<Option<Box<RawValue>>, ReplicaError> {
-    let Ok(mut post) = serde_json::from_str::<Members>(status) else {
-        return Ok(None);
+    status: &RawValue,
+) -> Result<Box<RawValue>, ReplicaError> {
+    let Ok(mut post) = serde_json::from_str::<Value>(status.get()) else {
+        return Ok(status.to_owned());
     };
-    let mut is_changed = set_newest_profile(tx, library, &mut post)?;
-    let boosted = post
-        .get("reblog")
-        .map(|boosted| serde_json::from_str::<Members>(boosted.get()));
-    if let Some(Ok(mut boosted)) = boosted
-        && set_newest_profile(tx, library, &mut boosted)?
-    {
-        post.insert("reblog".to_owned(), raw(&boosted)?);
-        is_changed = true;
-    }
-    is_changed.then(|| raw(&post)).transpose()
-}
-
-/// Replaces the profile of a post's author. Returns true if the post had another one.
-fn set_newest_profile(
-    tx: &mut Tx<'_>,
-    library: &str,
-    post: &mut Members,
-) -> Result<bool, ReplicaError> {
-    let Some(account) = post.get_mut("account") else {
-        return Ok(false);
-    };
-    match author_row::newest(tx, library, account.get())? {
-        Some(newest) if newest != account.get() => {
-            *account = RawValue::from_string(newest).map_err(ReplicaError::damaged)?;
-            Ok(true)
+    let mut is_changed = false;
+    for path in ["/account", "/reblog/account"] {
+        if let Some(account) = post.pointer_mut(path)
+            && let Some(newest) = author_row::newest(tx, library, &account.to_string())?
+            && let Ok(newest) = serde_json::from_str::<Value>(&newest)
+            && newest != *account
+        {
+            *account = newest;
+            is_changed = true;
         }
-        _ => Ok(false),
     }
-}
-
-fn raw(object: &Members) -> Result<Box<RawValue>, ReplicaError> {
-    serde_json::value::to_raw_value(object).map_err(ReplicaError::damaged)
+    match is_changed {
+        true => serde_json::value::to_raw_value(&post).map_err(ReplicaError::damaged),
+        false => Ok(status.to_owned()),
+    }
 }
 
 /// A post as it is returned, with its place and the name of its source.

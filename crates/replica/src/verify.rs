@@ -1,13 +1,7 @@
 use std::time::Duration;
 
-use driftline_core::{
-    post::Visibility,
-    sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest},
-};
-use driftline_db::Tx;
-use driftline_mastodon::RawObject;
+use driftline_core::sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest};
 use serde::Serialize;
-use serde_json::value::RawValue;
 
 use crate::{
     Replica, ReplicaError,
@@ -15,7 +9,6 @@ use crate::{
     entry_row, object_row, replica_row,
     subscription_row::{self, SubscriptionRow},
     sync::{Direction, SyncContext},
-    timeline::visibility,
 };
 
 /// The outcome of a comparison of a replica with its server.
@@ -74,12 +67,10 @@ impl Replica {
     /// fails.
     pub async fn begin_again(&self, verified: &Verified) -> Result<(), ReplicaError> {
         let _lock = self.lock().await?;
-        let libraries = verified.libraries.iter();
-        let differ = libraries.filter(|of| !of.is_equal && !of.is_moving);
-        let differ: Vec<String> = differ.map(|of| of.library.clone()).collect();
+        let libraries = verified.libraries.clone();
         self.write(move |tx| {
-            for library in &differ {
-                match library.as_str() {
+            for of in libraries.iter().filter(|of| !of.is_equal && !of.is_moving) {
+                match of.library.as_str() {
                     ACCOUNT_LIBRARY => {
                         replica_row::update(tx, |row| {
                             let progress = &mut row.progress;
@@ -180,7 +171,7 @@ impl Replica {
     /// The digest of the copy of a source.
     async fn digest_here(&self, library: &str) -> Result<LibraryDigest, ReplicaError> {
         let library = library.to_owned();
-        self.read(move |tx| digest_here(tx, &library)).await
+        self.read(move |tx| entry_row::digest(tx, &library)).await
     }
 
     /// The sum of the server's digests of the parts of a source.
@@ -217,7 +208,7 @@ impl Replica {
             let part = LibraryDigest::of_answer(&answer);
             sum.add_part(part.ok_or_else(|| malformed("a digest is not valid"))?);
             let checked = self.binding().check(&answer.server, &answer.account);
-            checked.map_err(|stop| ReplicaError::stopped(self.url(), stop))?;
+            checked.map_err(|stop| ReplicaError::stopped(&self.url, stop))?;
             if !answer.more {
                 return Ok(sum);
             }
@@ -241,30 +232,6 @@ impl VerifiedLibrary {
     }
 }
 
-/// The digest of the copy of a source.
-fn digest_here(tx: &mut Tx<'_>, library: &str) -> Result<LibraryDigest, ReplicaError> {
-    let mut digest = LibraryDigest::default();
-    let mut last = String::new();
-    loop {
-        let rows = entry_row::after_key(tx, library, &last, ENTRIES_AT_ONCE)?;
-        let Some(end) = rows.last() else {
-            return Ok(digest);
-        };
-        last.clone_from(&end.key);
-        for row in &rows {
-            let status = row.status().map_or("{}", RawValue::get);
-            let status = RawObject::parse(status).unwrap_or_default();
-            digest.add_entry(
-                &row.key,
-                row.place.unsigned_abs(),
-                status.time_ms("edited_at"),
-                // Of a visibility that is not known, the narrowest is assumed.
-                visibility(&status).unwrap_or(Visibility::Direct),
-            );
-        }
-    }
-}
-
 /// The time between two comparisons.
 const PAUSE: Duration = Duration::from_secs(1);
 /// The number of tries while others change a library.
@@ -273,5 +240,3 @@ const MAX_TRIES: u32 = 5;
 const MAX_RESTARTS: u32 = 3;
 /// The number of parts of a digest, each of which takes the server half a second.
 const MAX_PARTS: u32 = 10_000;
-/// The number of entries that are read at once.
-const ENTRIES_AT_ONCE: u32 = 1_000;

@@ -8,7 +8,7 @@ use proptest::{collection::vec, prelude::*, sample::select};
 use serde_json::json;
 
 use super::*;
-use crate::{author_row::NewProfiles, index_row, replica::MIGRATIONS};
+use crate::{index_row, replica::MIGRATIONS};
 
 const ORIGIN: &str = "https://own.example";
 /// The keys of posts that have an author each.
@@ -226,11 +226,7 @@ fn put(
     objects: &[SyncedObject],
     full_sync: u64,
 ) -> Result<(), ReplicaError> {
-    let mut profiles = NewProfiles::new(true);
-    for object in objects {
-        profiles.add(object.value.get());
-    }
-    profiles.store(tx, LIBRARIES[library], 1)?;
+    author_row::put_all(tx, LIBRARIES[library], objects, 1, true)?;
     // Counts of an entry that is not here change nothing.
     entry_row::put_all(tx, LIBRARIES[library], objects, full_sync).map(|_| ())
 }
@@ -276,18 +272,17 @@ fn found(
     max_named: Option<usize>,
 ) -> Result<Vec<(String, String)>, ReplicaError> {
     let filter = Filter::parse(query.matching.as_deref().unwrap(), ORIGIN)?;
-    let lookup = match max_named {
-        Some(max_named) => Lookup::new(tx, &filter.predicate, ORIGIN, max_named)?,
+    let terms = match max_named {
+        Some(max_named) => lookup::prepare(tx, &filter.predicate, ORIGIN, max_named)?,
         None => None,
     };
     let scan = Scan {
         query,
         filter: Some(&filter),
-        lookup,
+        terms,
         origin: ORIGIN,
         subscriptions: subscription_row::list(tx)?,
         names: HashSet::new(),
-        nicknames: DisplayNames::default(),
         page_size,
     };
     let posts = scan.run(tx)?.into_iter();

@@ -127,7 +127,7 @@ async fn what_a_server_lost_is_offered_back() {
         .resolve(conflict.id, Resolution::Mine)
         .await
         .unwrap();
-    assert_eq!(resolved.key.as_str(), OTHER);
+    assert_eq!(resolved.as_str(), OTHER);
     let again = replica.resolve(conflict.id, Resolution::Mine).await;
     assert!(
         matches!(again, Err(ReplicaError::NoConflict(_))),

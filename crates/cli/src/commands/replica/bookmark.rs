@@ -1,7 +1,5 @@
 //! `replica bookmark`: bookmarks a post.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_core::sync::{ObjectKey, ObjectKind};
 use driftline_replica::{Edited, Replica};
@@ -24,11 +22,11 @@ impl Bookmark {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let key = ObjectKey::of_post(ObjectKind::Bookmark, &self.uri);
         let key = key.map_err(CliError::usage)?;
         let value = (!self.remove).then(|| json!({}));
-        edit(folder, key, value, json).await
+        edit(replica, key, value, json).await
     }
 }
 
@@ -37,15 +35,13 @@ impl Bookmark {
 /// # Errors
 /// [`CliError`] as the process ends.
 pub async fn edit(
-    folder: &Path,
+    replica: &Replica,
     key: ObjectKey,
     value: Option<Value>,
     json: bool,
 ) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let edited = replica.edit(key, value).await;
-    replica.close().await;
-    output::reply(json, &edited?, |of| vec![words(*of).to_owned()])
+    let edited = replica.edit(key, value).await?;
+    output::reply(json, &edited, |of| vec![words(*of).to_owned()])
 }
 
 /// The text for the outcome of an edit.

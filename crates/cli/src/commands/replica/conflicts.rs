@@ -1,9 +1,8 @@
 //! `replica conflicts`: edits that were not merged.
 
-use std::path::Path;
-
 use clap::{Args, Subcommand};
-use driftline_replica::{ConflictRow, Replica, Resolution, Resolved};
+use driftline_replica::{ConflictRow, Replica, Resolution};
+use serde_json::json;
 
 use super::show::excerpt;
 use crate::{
@@ -28,17 +27,13 @@ pub struct Conflicts {
 /// The commands on one conflict.
 #[derive(Debug, Subcommand)]
 enum ConflictsCommand {
-    /// Resolve a conflict.
-    Resolve(Resolve),
-}
-
-/// Resolves a conflict: the version of this device is sent with the next sync, or dropped.
-#[derive(Debug, Args)]
-struct Resolve {
-    /// The conflict's number, as `conflicts` lists it.
-    id: i64,
-    #[command(flatten)]
-    side: Side,
+    /// Resolve a conflict: the version of this device is sent with the next sync, or dropped.
+    Resolve {
+        /// The conflict's number, as `conflicts` lists it.
+        id: i64,
+        #[command(flatten)]
+        side: Side,
+    },
 }
 
 /// The version that stays.
@@ -58,19 +53,16 @@ impl Conflicts {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         match self.command {
-            Some(ConflictsCommand::Resolve(resolve)) => resolve.run(folder, json).await,
-            None => list(folder, self.all, json).await,
+            Some(ConflictsCommand::Resolve { id, side }) => resolve(replica, id, &side, json).await,
+            None => list(replica, self.all, json).await,
         }
     }
 }
 
-async fn list(folder: &Path, all: bool, json: bool) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let rows = replica.conflicts(all).await;
-    replica.close().await;
-    let rows = rows?;
+async fn list(replica: &Replica, all: bool, json: bool) -> Result<(), CliError> {
+    let rows = replica.conflicts(all).await?;
     if rows.is_empty() && !json {
         return output::line("no conflicts");
     }
@@ -80,23 +72,19 @@ async fn list(folder: &Path, all: bool, json: bool) -> Result<(), CliError> {
     Ok(())
 }
 
-impl Resolve {
-    async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let resolution = match self.side.mine {
-            true => Resolution::Mine,
-            false => Resolution::Theirs,
-        };
-        let replica = Replica::open(folder).await?;
-        let resolved = replica.resolve(self.id, resolution).await;
-        replica.close().await;
-        let outcome = match resolution {
-            Resolution::Mine => "the next sync sends this device's version of",
-            Resolution::Theirs => "the server's version stays of",
-        };
-        output::reply(json, &resolved?, |of: &Resolved| {
-            vec![format!("conflict {}: {outcome}\n{}", of.id, of.key)]
-        })
-    }
+async fn resolve(replica: &Replica, id: i64, side: &Side, json: bool) -> Result<(), CliError> {
+    let (resolution, outcome) = match side.mine {
+        true => (
+            Resolution::Mine,
+            "the next sync sends this device's version of",
+        ),
+        false => (Resolution::Theirs, "the server's version stays of"),
+    };
+    let key = replica.resolve(id, resolution).await?;
+    let reply = json!({ "id": id, "key": key, "resolution": resolution });
+    output::reply(json, &reply, |_| {
+        vec![format!("conflict {id}: {outcome}\n{key}")]
+    })
 }
 
 fn lines(of: &ConflictRow) -> Vec<String> {

@@ -1,11 +1,10 @@
 //! `replica draft`: posts that are not posted yet.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use driftline_core::sync::{ObjectKey, ObjectKind};
 use driftline_replica::{Edited, Replica};
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::{bookmark::words, note, round::random, show::Show};
@@ -55,29 +54,22 @@ struct Text {
     file: Option<PathBuf>,
 }
 
-/// The reply of the commands on one draft.
-#[derive(Serialize)]
-struct Reply {
-    key: ObjectKey,
-    #[serde(flatten)]
-    edited: Edited,
-}
-
 impl Draft {
     /// Runs it.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         match self.command {
-            None => Show::of_kind(ObjectKind::Draft).run(folder, json).await,
+            None => {
+                let kind = Some(ObjectKind::Draft.name().to_owned());
+                Show { kind }.run(replica, json).await
+            }
             Some(DraftCommand::Add { text, reply_to }) => {
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
                 let key = ObjectKey::random(ObjectKind::Draft, random());
-                let replica = Replica::open(folder).await?;
-                let edited = replica.edit(key.clone(), Some(value)).await;
-                replica.close().await;
-                reply(key, edited?, json)
+                let edited = replica.edit(key.clone(), Some(value)).await?;
+                reply(&key, edited, json)
             }
             Some(DraftCommand::Edit { key, text }) => {
                 let (key, text) = (draft_key(key)?, Value::from(text.read()?));
@@ -85,10 +77,10 @@ impl Draft {
                     value["text"] = text.clone();
                     Some(value)
                 };
-                edit_with(folder, key, change, json).await
+                edit_with(replica, &key, change, json).await
             }
             Some(DraftCommand::Remove { key }) => {
-                edit_with(folder, draft_key(key)?, |_| None, json).await
+                edit_with(replica, &draft_key(key)?, |_| None, json).await
             }
         }
     }
@@ -96,22 +88,19 @@ impl Draft {
 
 /// Edits a draft that is there.
 async fn edit_with(
-    folder: &Path,
-    key: ObjectKey,
+    replica: &Replica,
+    key: &ObjectKey,
     change: impl FnMut(Value) -> Option<Value> + Send + 'static,
     json: bool,
 ) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let edited = replica.edit_with(key.clone(), change).await;
-    replica.close().await;
-    let edited = edited?.ok_or_else(|| CliError::failed("there is no such draft"))?;
+    let edited = replica.edit_with(key.clone(), change).await?;
+    let edited = edited.ok_or_else(|| CliError::failed("there is no such draft"))?;
     reply(key, edited, json)
 }
 
-fn reply(key: ObjectKey, edited: Edited, json: bool) -> Result<(), CliError> {
-    output::reply(json, &Reply { key, edited }, |of| {
-        vec![format!("{}: {}", of.key, words(of.edited))]
-    })
+fn reply(key: &ObjectKey, edited: Edited, json: bool) -> Result<(), CliError> {
+    let reply = json!({ "key": key, "changed": edited.changed, "dirty": edited.dirty });
+    output::reply(json, &reply, |_| vec![format!("{key}: {}", words(edited))])
 }
 
 impl Text {

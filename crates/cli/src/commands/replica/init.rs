@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use driftline_replica::{Client, InitOutcome, Replica, ReplicaError, Retries, ServerUrl, Token};
-use serde::Serialize;
+use serde_json::json;
 
 use super::round::random;
 use crate::{error::CliError, hidden_input::ask, output};
@@ -42,15 +42,6 @@ pub struct Init {
     allow_http: bool,
 }
 
-/// The reply of the command.
-#[derive(Serialize)]
-struct Reply {
-    folder: String,
-    server: String,
-    account: String,
-    outcome: InitOutcome,
-}
-
 impl Init {
     /// Runs it.
     ///
@@ -63,35 +54,33 @@ impl Init {
         }
         let client = Client::new(&server, self.token()?, Retries::few())?;
         let (replica, outcome) = Replica::init(folder, &client, &mut random).await?;
-        let reply = Reply {
-            folder: folder.display().to_string(),
-            server: server.to_string(),
-            account: replica.binding().account.clone(),
-            outcome,
-        };
         let subscribed = self.subscribe(&replica, &client).await;
+        let account = replica.binding().account.clone();
         replica.close().await;
         subscribed?;
-        output::reply(json, &reply, lines)
+        let (folder, server) = (folder.display().to_string(), server.as_str());
+        let reply =
+            json!({ "folder": folder, "server": server, "account": account, "outcome": outcome });
+        output::reply(json, &reply, |_| {
+            vec![match outcome {
+                InitOutcome::Made => format!(
+                    "made a replica of account {account} of {server}\nin {folder}; `driftline replica sync` copies its library"
+                ),
+                InitOutcome::TokenRenewed => format!(
+                    "the replica of account {account} of {server}\nin {folder} has another token, and kept everything else"
+                ),
+            }]
+        })
     }
 
     async fn subscribe(&self, replica: &Replica, client: &Client) -> Result<(), ReplicaError> {
         let present = replica.status().await?.subscriptions;
-        let is_new =
-            |name: &&String| self.filter.is_some() || present.iter().all(|of| of.source != **name);
-        let names: Vec<String> = self.sources.iter().filter(is_new).cloned().collect();
-        if !names.is_empty() {
-            let filter = self.filter.as_deref();
-            replica
-                .subscribe(client, &names, filter, &mut random)
-                .await?;
-        }
-        // The account may read them again.
-        for of in present.iter().filter(|of| of.is_gone) {
-            if self.sources.contains(&of.source) && !names.contains(&of.source) {
-                let (name, filter) = (slice::from_ref(&of.source), of.filter.as_deref());
-                replica.subscribe(client, name, filter, &mut random).await?;
-            }
+        for name in &self.sources {
+            // A subscription that is there keeps its filter. The account may read it again.
+            let known = present.iter().find(|of| of.source == *name);
+            let kept = known.and_then(|of| of.filter.as_deref());
+            let (name, filter) = (slice::from_ref(name), self.filter.as_deref().or(kept));
+            replica.subscribe(client, name, filter, &mut random).await?;
         }
         Ok(())
     }
@@ -111,21 +100,4 @@ impl Init {
             false => Ok(Token::read(io::stdin())?),
         }
     }
-}
-
-fn lines(of: &Reply) -> Vec<String> {
-    let Reply {
-        folder,
-        server,
-        account,
-        ..
-    } = of;
-    vec![match of.outcome {
-        InitOutcome::Made => format!(
-            "made a replica of account {account} of {server}\nin {folder}; `driftline replica sync` copies its library"
-        ),
-        InitOutcome::TokenRenewed => format!(
-            "the replica of account {account} of {server}\nin {folder} has another token, and kept everything else"
-        ),
-    }]
 }

@@ -3,7 +3,6 @@
 mod bookmark;
 mod conflicts;
 mod draft;
-mod find;
 mod init;
 mod list;
 mod listener;
@@ -15,7 +14,6 @@ mod show;
 mod status;
 mod subscribe;
 mod timeline;
-mod unsubscribe;
 mod verify;
 mod watch;
 
@@ -45,14 +43,23 @@ pub struct Replica {
 enum ReplicaCommand {
     /// Make a replica, or give it another token of the same account.
     Init(init::Init),
+    #[command(flatten)]
+    Opened(OpenedCommand),
+    /// Sync again and again, until it is ended.
+    Watch(watch::Watch),
+}
+
+/// The commands on a replica that is there.
+#[derive(Debug, Subcommand)]
+enum OpenedCommand {
     /// Subscribe to sources, whose posts are then copied, too.
     Subscribe(subscribe::Subscribe),
     /// End the subscription of a source.
-    Unsubscribe(unsubscribe::Unsubscribe),
+    Unsubscribe(subscribe::Unsubscribe),
     /// Show the posts of the subscribed sources.
     Timeline(timeline::Timeline),
     /// Find posts of the subscribed sources and of bookmarks by a predicate.
-    Find(find::Find),
+    Find(timeline::Find),
     /// Fetch the changes of the account's library and of the subscribed sources.
     Pull(round::Round),
     /// Send the changes of this device.
@@ -64,12 +71,12 @@ enum ReplicaCommand {
     /// It may be ended and started again at any moment: it goes on where it stopped. If it would remove most of the replica,
     /// it asks before.
     Sync(round::Round),
-    /// Sync again and again, until it is ended.
-    Watch(watch::Watch),
     /// Compare the replica with the server's libraries.
     Verify(verify::Verify),
     /// Show the state of the replica.
-    Status(status::Status),
+    ///
+    /// Its objects by kind, the subscriptions, changes that were not sent yet, conflicts, the last sync.
+    Status,
     /// List the conflicts, or resolve one.
     Conflicts(conflicts::Conflicts),
     /// Bookmark a post, or remove its bookmark.
@@ -81,7 +88,7 @@ enum ReplicaCommand {
     /// Set the read marker of a timeline.
     Read(read::Read),
     /// Show the lists with their accounts.
-    List(list::List),
+    List,
     /// Show the objects of the replica.
     Show(show::Show),
 }
@@ -99,23 +106,36 @@ impl Replica {
         let folder = folder.as_path();
         match self.command {
             ReplicaCommand::Init(init) => init.run(folder, json).await,
-            ReplicaCommand::Subscribe(subscribe) => subscribe.run(folder, json).await,
-            ReplicaCommand::Unsubscribe(unsubscribe) => unsubscribe.run(folder, json).await,
-            ReplicaCommand::Timeline(timeline) => timeline.run(folder, json).await,
-            ReplicaCommand::Find(find) => find.run(folder, json).await,
-            ReplicaCommand::Pull(pull) => pull.run(folder, Direction::Pull, json).await,
-            ReplicaCommand::Push(push) => push.run(folder, Direction::Push, json).await,
-            ReplicaCommand::Sync(sync) => sync.run(folder, Direction::Both, json).await,
             ReplicaCommand::Watch(watch) => watch.run(folder, json).await,
-            ReplicaCommand::Verify(verify) => verify.run(folder, json).await,
-            ReplicaCommand::Status(status) => status.run(folder, json).await,
-            ReplicaCommand::Conflicts(conflicts) => conflicts.run(folder, json).await,
-            ReplicaCommand::Bookmark(bookmark) => bookmark.run(folder, json).await,
-            ReplicaCommand::Note(note) => note.run(folder, json).await,
-            ReplicaCommand::Draft(draft) => draft.run(folder, json).await,
-            ReplicaCommand::Read(read) => read.run(folder, json).await,
-            ReplicaCommand::List(list) => list.run(folder, json).await,
-            ReplicaCommand::Show(show) => show.run(folder, json).await,
+            ReplicaCommand::Opened(command) => {
+                let replica = driftline_replica::Replica::open(folder).await?;
+                let done = Box::pin(command.run(&replica, json)).await;
+                replica.close().await;
+                done
+            }
+        }
+    }
+}
+
+impl OpenedCommand {
+    async fn run(self, replica: &driftline_replica::Replica, json: bool) -> Result<(), CliError> {
+        match self {
+            Self::Subscribe(subscribe) => subscribe.run(replica, json).await,
+            Self::Unsubscribe(unsubscribe) => unsubscribe.run(replica, json).await,
+            Self::Timeline(timeline) => timeline.run(replica, json).await,
+            Self::Find(find) => find.run(replica, json).await,
+            Self::Pull(pull) => pull.run(replica, Direction::Pull, json).await,
+            Self::Push(push) => push.run(replica, Direction::Push, json).await,
+            Self::Sync(sync) => sync.run(replica, Direction::Both, json).await,
+            Self::Verify(verify) => verify.run(replica, json).await,
+            Self::Status => status::show(replica, json).await,
+            Self::Conflicts(conflicts) => conflicts.run(replica, json).await,
+            Self::Bookmark(bookmark) => bookmark.run(replica, json).await,
+            Self::Note(note) => note.run(replica, json).await,
+            Self::Draft(draft) => draft.run(replica, json).await,
+            Self::Read(read) => read.run(replica, json).await,
+            Self::List => list::show(replica, json).await,
+            Self::Show(show) => show.run(replica, json).await,
         }
     }
 }

@@ -46,17 +46,17 @@ impl Note {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, as_json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, as_json: bool) -> Result<(), CliError> {
         let key = ObjectKey::of_post(ObjectKind::Note, &self.uri);
         let key = key.map_err(CliError::usage)?;
         if self.action.show {
-            return show(folder, &key, as_json).await;
+            return show(replica, &key, as_json).await;
         }
         let value = match self.action.remove {
             true => None,
             false => Some(json!({ "text": text(&self.action.text, self.action.file.as_deref())? })),
         };
-        edit(folder, key, value, as_json).await
+        edit(replica, key, value, as_json).await
     }
 }
 
@@ -80,11 +80,8 @@ pub fn text(words: &[String], file: Option<&Path>) -> Result<String, CliError> {
     Ok(text.trim_end().to_owned())
 }
 
-async fn show(folder: &Path, key: &ObjectKey, as_json: bool) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let found = replica.object(key).await;
-    replica.close().await;
-    match found? {
+async fn show(replica: &Replica, key: &ObjectKey, as_json: bool) -> Result<(), CliError> {
+    match replica.object(key).await? {
         Some(object) => output::reply(as_json, &object, |of| {
             let text = of.value["text"].as_str().unwrap_or_default();
             vec![text.to_owned()]

@@ -1,12 +1,11 @@
 //! `replica read`: the read marker of a timeline.
 
-use std::path::Path;
-
 use clap::{Args, builder::PossibleValuesParser, builder::TypedValueParser as _};
 use driftline_core::{
     social::MarkedTimeline,
     sync::{MarkerValue, ObjectKey, ObjectValue},
 };
+use driftline_replica::Replica;
 
 use super::bookmark::edit;
 use crate::error::CliError;
@@ -27,9 +26,9 @@ impl Read {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let value = ObjectValue::Marker(MarkerValue::at(self.place)).json();
-        edit(folder, ObjectKey::marker(self.timeline), Some(value), json).await
+        edit(replica, ObjectKey::marker(self.timeline), Some(value), json).await
     }
 }
 

@@ -1,7 +1,5 @@
 //! One round of syncing: what `pull`, `push`, `sync` and `watch` share.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_replica::{
     Direction, Replica, ReplicaError, Retries, SyncContext, SyncProgress, SyncReport,
@@ -30,11 +28,11 @@ impl Round {
     /// [`CliError`] as the process ends.
     pub async fn run(
         self,
-        folder: &Path,
+        replica: &Replica,
         direction: Direction,
         json: bool,
     ) -> Result<(), CliError> {
-        let run = async |agreed| round(folder, direction, Retries::few(), agreed, usize::MAX).await;
+        let run = async |agreed| sync(replica, direction, Retries::few(), agreed, usize::MAX).await;
         output::reply(json, &with_consent(self.consent, run).await?, lines)
     }
 }
@@ -65,18 +63,18 @@ pub async fn with_consent<T>(
     }
 }
 
-/// Opens the replica, syncs once, and closes it.
+/// Syncs once, and shows the progress.
 ///
 /// # Errors
-/// [`ReplicaError`] if the replica cannot be opened or synced.
-pub async fn round(
-    folder: &Path,
+/// [`ReplicaError`] if the token cannot be read, or the replica cannot be synced.
+pub async fn sync(
+    replica: &Replica,
     direction: Direction,
     retries: Retries,
     may_remove_many: bool,
     max_indexed: usize,
 ) -> Result<SyncReport, ReplicaError> {
-    let replica = Replica::open(folder).await?;
+    let client = replica.client(retries)?;
     let mut shown = Progress::start(End::Unknown);
     let mut progress = |of: &SyncProgress| {
         let done = u64::try_from(of.pulled + of.pushed).unwrap_or(u64::MAX);
@@ -84,12 +82,8 @@ pub async fn round(
             shown.set_estimate(done.saturating_add(left));
         }
         shown.show(done, "object", || {
-            let mut parts = Vec::new();
-            if of.indexed > 0 {
-                parts.push(indexed(of));
-            }
-            parts.push(count(of.requests, "request"));
-            parts
+            let indexed = format!("indexed {}", counted(of.indexed, "post"));
+            vec![indexed, count(of.requests, "request")]
         });
     };
     let mut random = random;
@@ -99,12 +93,7 @@ pub async fn round(
         progress: Some(&mut progress),
         ..SyncContext::new(now_ms(), &mut random)
     };
-    let outcome = match replica.client(retries) {
-        Ok(client) => replica.sync(&client, &mut context, direction).await,
-        Err(error) => Err(error),
-    };
-    replica.close().await;
-    outcome
+    replica.sync(&client, &mut context, direction).await
 }
 
 /// 128 random bits.
@@ -113,15 +102,14 @@ pub fn random() -> u128 {
     (half() << 64) | half()
 }
 
-/// The number of posts that the search index has read, in words.
-fn indexed(of: &SyncProgress) -> String {
-    let posts = u64::try_from(of.indexed).unwrap_or(u64::MAX);
-    format!("indexed {}", count(posts, "post"))
+/// A number of things in words.
+fn counted(number: usize, thing: &str) -> String {
+    count(u64::try_from(number).unwrap_or(u64::MAX), thing)
 }
 
 /// A round in words: a line, and others about the index, unsent changes and conflicts.
 pub fn lines(of: &SyncReport) -> Vec<String> {
-    let objects = |number: usize| count(u64::try_from(number).unwrap_or(u64::MAX), "object");
+    let objects = |number: usize| counted(number, "object");
     let mut lines = vec![format!(
         "fetched {}, removed {}, sent {}",
         objects(of.work.pulled),
@@ -129,16 +117,14 @@ pub fn lines(of: &SyncReport) -> Vec<String> {
         objects(of.work.pushed)
     )];
     if of.work.indexed > 0 {
-        lines.push(format!("{} for searches", indexed(&of.work)));
+        let posts = counted(of.work.indexed, "post");
+        lines.push(format!("indexed {posts} for searches"));
     }
     if of.dirty > 0 {
         lines.push(format!("{} of this device not sent yet", objects(of.dirty)));
     }
     if of.open_conflicts > 0 {
-        let conflicts = count(
-            u64::try_from(of.open_conflicts).unwrap_or(u64::MAX),
-            "conflict",
-        );
+        let conflicts = counted(of.open_conflicts, "conflict");
         lines.push(format!(
             "{conflicts} to be resolved; `driftline replica conflicts` lists them"
         ));

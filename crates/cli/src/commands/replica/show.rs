@@ -1,9 +1,6 @@
 //! `replica show`: the objects of a replica.
 
-use std::path::Path;
-
 use clap::Args;
-use driftline_core::sync::ObjectKind;
 use driftline_replica::{Replica, ReplicaObject};
 use serde_json::Value;
 
@@ -16,26 +13,16 @@ pub struct Show {
     /// Only those of this kind: bookmark, favourite, list, list-member, marker, filter, note, draft, profile, follow, block,
     /// mute or account-note.
     #[arg(long, value_name = "KIND")]
-    kind: Option<String>,
+    pub kind: Option<String>,
 }
 
 impl Show {
-    /// Shows the objects of a kind.
-    pub fn of_kind(kind: ObjectKind) -> Self {
-        Self {
-            kind: Some(kind.name().to_owned()),
-        }
-    }
-
     /// Runs it.
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let objects = replica.objects(self.kind.as_deref()).await;
-        replica.close().await;
-        for object in objects? {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        for object in replica.objects(self.kind.as_deref()).await? {
             output::reply(json, &object, lines)?;
         }
         Ok(())

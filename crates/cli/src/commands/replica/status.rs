@@ -1,8 +1,5 @@
 //! `replica status`: the state of a replica.
 
-use std::path::Path;
-
-use clap::Args;
 use driftline_replica::{Replica, ReplicaStatus};
 
 use super::subscribe;
@@ -12,21 +9,12 @@ use crate::{
     shown::{count, time},
 };
 
-/// Shows the state of the replica: its objects by kind, subscriptions, changes that were not sent yet, conflicts, the last sync.
-#[derive(Debug, Args)]
-pub struct Status {}
-
-impl Status {
-    /// Runs it.
-    ///
-    /// # Errors
-    /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let status = replica.status().await;
-        replica.close().await;
-        output::reply(json, &status?, lines)
-    }
+/// Shows the state of the replica.
+///
+/// # Errors
+/// [`CliError`] as the process ends.
+pub async fn show(replica: &Replica, json: bool) -> Result<(), CliError> {
+    output::reply(json, &replica.status().await?, lines)
 }
 
 fn lines(of: &ReplicaStatus) -> Vec<String> {
@@ -39,11 +27,8 @@ fn lines(of: &ReplicaStatus) -> Vec<String> {
     if !of.is_complete {
         lines.push("not complete yet: `driftline replica sync` goes on".to_owned());
     }
-    lines.extend(
-        of.kinds
-            .iter()
-            .map(|kind| format!("{:13} {}", kind.kind, kind.objects)),
-    );
+    let kinds = of.kinds.iter();
+    lines.extend(kinds.map(|(kind, objects)| format!("{kind:13} {objects}")));
     lines.extend(of.subscriptions.iter().flat_map(subscribe::lines));
     if of.unindexed > 0 {
         let unindexed = count(of.unindexed, "post");

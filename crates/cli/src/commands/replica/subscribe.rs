@@ -1,9 +1,7 @@
-//! `replica subscribe`: subscribes to sources.
-
-use std::path::Path;
+//! `replica subscribe` and `replica unsubscribe`: the subscriptions of sources.
 
 use clap::Args;
-use driftline_replica::{Replica, ReplicaError, Retries, Subscription};
+use driftline_replica::{Replica, Retries, Subscription};
 
 use super::{round::random, show::one_line};
 use crate::{
@@ -31,19 +29,30 @@ impl Subscribe {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let subscribed = self.subscribe(&replica).await;
-        replica.close().await;
-        show(&subscribed?, json)
-    }
-
-    async fn subscribe(&self, replica: &Replica) -> Result<Vec<Subscription>, ReplicaError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let client = replica.client(Retries::few())?;
         let filter = self.filter.as_deref();
-        replica
+        let subscribed = replica
             .subscribe(&client, &self.names, filter, &mut random)
-            .await
+            .await?;
+        show(&subscribed, json)
+    }
+}
+
+/// Ends the subscription of a source, and removes its posts from this device.
+#[derive(Debug, Args)]
+pub struct Unsubscribe {
+    /// The source's name.
+    name: String,
+}
+
+impl Unsubscribe {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        show(&replica.unsubscribe(&self.name).await?, json)
     }
 }
 

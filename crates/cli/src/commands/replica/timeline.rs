@@ -1,15 +1,10 @@
-//! `replica timeline`: the posts of subscribed sources.
-
-use std::path::Path;
+//! `replica timeline` and `replica find`: the posts of subscribed sources, and those that match a predicate.
 
 use clap::Args;
 use driftline_replica::{Replica, ReplicaPost, TimelineQuery};
 
-use crate::{
-    error::CliError,
-    output,
-    shown::{PostParts, beginning, plain},
-};
+use super::show::one_line;
+use crate::{error::CliError, output, shown::PostParts};
 
 /// Shows the posts of the subscribed sources, the newest first. An asterisk marks those that are bookmarked; a note is
 /// shown below its post.
@@ -30,14 +25,44 @@ impl Timeline {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let query = TimelineQuery {
             source: self.name,
             below: self.before,
             limit: self.limit,
             matching: None,
         };
-        show(folder, query, json).await
+        show(replica, query, json).await
+    }
+}
+
+/// Finds posts of the subscribed sources by a predicate, the newest first, without a network. Bookmarked posts that are in
+/// none of these sources follow.
+///
+/// The predicates are those of `driftline find`, without counts, is:followed, is:bot, has:link, has:embed, via:, source:,
+/// mentions: and id:; see docs/predicates.md.
+#[derive(Debug, Args)]
+pub struct Find {
+    /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.
+    #[arg(allow_hyphen_values = true)]
+    query: String,
+    /// The largest number of posts.
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: usize,
+}
+
+impl Find {
+    /// Runs it.
+    ///
+    /// # Errors
+    /// [`CliError`] as the process ends.
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        let query = TimelineQuery {
+            limit: self.limit,
+            matching: Some(self.query),
+            ..TimelineQuery::default()
+        };
+        show(replica, query, json).await
     }
 }
 
@@ -45,11 +70,8 @@ impl Timeline {
 ///
 /// # Errors
 /// [`CliError`] as the process ends.
-pub async fn show(folder: &Path, query: TimelineQuery, json: bool) -> Result<(), CliError> {
-    let replica = Replica::open(folder).await?;
-    let posts = replica.timeline(query).await;
-    replica.close().await;
-    let posts = posts?;
+pub async fn show(replica: &Replica, query: TimelineQuery, json: bool) -> Result<(), CliError> {
+    let posts = replica.timeline(query).await?;
     let mut posts = posts.iter();
     posts.try_for_each(|post| output::reply(json, post, lines))
 }
@@ -64,9 +86,7 @@ fn lines(of: &ReplicaPost) -> Vec<String> {
     let [head, text] = parts.lines();
     let mark = if of.bookmarked { '*' } else { ' ' };
     let mut lines = vec![format!("{mark} {head}"), text];
-    lines.extend(of.note.as_ref().map(|note| {
-        let note: Vec<&str> = note.split_whitespace().collect();
-        format!("    note: {}", beginning(&plain(&note.join(" "))))
-    }));
+    let note = of.note.as_deref().map(one_line);
+    lines.extend(note.map(|note| format!("    note: {note}")));
     lines
 }

@@ -1,7 +1,5 @@
 //! `replica verify`: compares a replica with its server.
 
-use std::path::Path;
-
 use clap::Args;
 use driftline_replica::{Replica, ReplicaError, Retries, SyncContext, Verified, VerifiedLibrary};
 use driftline_runtime::now_ms;
@@ -32,12 +30,9 @@ impl Verify {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let replica = Replica::open(folder).await?;
-        let run = async |may_remove_many| self.verify(&replica, may_remove_many).await;
-        let verified = with_consent(self.consent, run).await;
-        replica.close().await;
-        let verified = verified?;
+    pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
+        let run = async |may_remove_many| self.verify(replica, may_remove_many).await;
+        let verified = with_consent(self.consent, run).await?;
         output::reply(json, &verified, lines)?;
         let differs = |of: &VerifiedLibrary| !of.is_equal && !of.is_moving;
         let failure = match (verified.is_equal, self.repair) {

@@ -3,7 +3,7 @@
 use std::{path::Path, time::Duration};
 
 use clap::Args;
-use driftline_replica::{Backoff, Direction, Retries};
+use driftline_replica::{Backoff, Direction, Replica, ReplicaError, Retries, SyncReport};
 use tokio::time::{Instant, sleep};
 
 use super::{
@@ -47,7 +47,7 @@ impl Watch {
             let started = Instant::now();
             // A round that is dropped half-way has stored each chunk with its cursor.
             let outcome = tokio::select! {
-                outcome = round::round(folder, Direction::Both, Retries::none(), false, MAX_INDEXED) => outcome,
+                outcome = round(folder) => outcome,
                 _ = stop.wait_for(|stop| *stop) => return Ok(()),
             };
             let waiting = async {
@@ -90,6 +90,15 @@ impl Watch {
         }
         Ok(())
     }
+}
+
+/// Opens the replica, syncs once, and closes it.
+async fn round(folder: &Path) -> Result<SyncReport, ReplicaError> {
+    let replica = Replica::open(folder).await?;
+    let (direction, retries) = (Direction::Both, Retries::none());
+    let synced = round::sync(&replica, direction, retries, false, MAX_INDEXED).await;
+    replica.close().await;
+    synced
 }
 
 /// The largest number of posts that one round indexes, in some seconds. News waits meanwhile.
