@@ -37,7 +37,7 @@ pub(crate) fn for_post(
 ) -> Result<ObjectKey, StoreError> {
     let name = post_names(tx, account, &[post])?.remove(&post.post);
     let name = name.unwrap_or_else(|| local_name(post.post));
-    let key = ObjectKey::of_post(kind, &name);
+    let key = ObjectKey::named(kind, &name);
     key.map_err(|error| StoreError::unreadable("a post's name", &error))
 }
 
@@ -70,7 +70,7 @@ pub(crate) fn post_names(
 
 /// True if the key of an object of any kind with this name can be stored.
 fn may_be_in_key(name: &str) -> bool {
-    ObjectKey::of_post(ObjectKind::Favourite, name).is_ok()
+    ObjectKey::named(ObjectKind::Favourite, name).is_ok()
 }
 
 fn local_name(post: LocalId) -> String {
@@ -98,7 +98,7 @@ pub(crate) fn for_account(
     account: AccountId,
 ) -> Result<ObjectKey, StoreError> {
     let accts = accts(tx, &[account])?;
-    let key = |acct: &str| ObjectKey::of_account(kind, acct);
+    let key = |acct: &str| ObjectKey::named(kind, acct);
     with_acct(account, accts.get(&account), key)
 }
 
