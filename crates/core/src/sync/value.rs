@@ -136,28 +136,8 @@ fn yes() -> bool {
 
 /// The reason why JSON is not a value of its key's kind.
 #[derive(Debug, thiserror::Error)]
-pub enum ValueError {
-    /// This version does not know the kind.
-    #[error("this server has no objects of the kind of {0}")]
-    UnknownKind(ObjectKey),
-    /// The JSON is not a value of the kind.
-    #[error("the value of {key} is not valid: {source}")]
-    Malformed {
-        /// The key.
-        key: ObjectKey,
-        /// The cause.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A member is not valid.
-    #[error("the value of {key} is not valid: {reason}")]
-    Invalid {
-        /// The key.
-        key: ObjectKey,
-        /// The reason.
-        reason: String,
-    },
-}
+#[error("{0}")]
+pub struct ValueError(String);
 
 impl ObjectValue {
     /// Reads the value of an object, as the server stores it: a filter has each context once and in order, and a profile no
@@ -166,8 +146,11 @@ impl ObjectValue {
     /// # Errors
     /// [`ValueError`] if the JSON is not a value of the key's kind.
     pub fn read(key: &ObjectKey, json: Value) -> Result<Self, ValueError> {
-        let kind = key.kind();
-        let kind = kind.ok_or_else(|| ValueError::UnknownKind(key.clone()))?;
+        let Some(kind) = key.kind() else {
+            return Err(ValueError(format!(
+                "this server has no objects of the kind of {key}"
+            )));
+        };
         let value = match kind {
             ObjectKind::Bookmark | ObjectKind::Favourite => {
                 serde_json::from_value(json).map(Self::Post)
@@ -184,10 +167,9 @@ impl ObjectValue {
             ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
             ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
         };
-        let mut value = value.map_err(|source| ValueError::Malformed {
-            key: key.clone(),
-            source,
-        })?;
+        let invalid =
+            |reason: String| ValueError(format!("the value of {key} is not valid: {reason}"));
+        let mut value = value.map_err(|error| invalid(error.to_string()))?;
         let checked = match &mut value {
             Self::Marker(marker) => match marker.place() {
                 Some(_) => Ok(()),
@@ -202,10 +184,6 @@ impl ObjectValue {
             Self::Profile(profile) => profile.check(),
             Self::Mute(mute) => check_end(mute.expires_at),
             _ => Ok(()),
-        };
-        let invalid = |reason| ValueError::Invalid {
-            key: key.clone(),
-            reason,
         };
         checked.map(|()| value).map_err(invalid)
     }
