@@ -2,7 +2,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DraftValue, ObjectKey, ObjectKind, ProfileValue};
-use crate::social::{FilterAction, FilterContext, FilterKeyword, FilterSettings, ListSettings};
+use crate::social::{FilterKeyword, FilterSettings, ListSettings};
 
 /// The value of an object of a kind that this version knows. In JSON it is the `value` alone: the key names the kind.
 ///
@@ -68,14 +68,9 @@ pub struct MarkerValue {
 /// The value of a filter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterValue {
-    /// The title.
-    pub title: String,
-    /// The contexts in which it applies.
-    pub contexts: Vec<FilterContext>,
-    /// Its effect on posts.
-    pub action: FilterAction,
-    /// The time at which it ends, in Unix ms.
-    pub expires_at: Option<i64>,
+    /// Its settings, which are members of the value itself.
+    #[serde(flatten)]
+    pub settings: FilterSettings,
     /// Its keywords.
     pub keywords: Vec<FilterKeyword>,
     /// The URIs of posts that it selects.
@@ -212,24 +207,14 @@ impl MarkerValue {
 }
 
 impl FilterValue {
-    /// Its settings.
-    pub fn settings(&self) -> FilterSettings {
-        FilterSettings {
-            title: self.title.clone(),
-            contexts: self.contexts.clone(),
-            action: self.action,
-            expires_at_ms: self.expires_at,
-        }
-    }
-
     /// Brings the contexts into their order, and checks the limits.
     fn check(&mut self) -> Result<(), String> {
-        let settings = self.settings().checked();
-        self.contexts = settings.map_err(|error| error.to_string())?.contexts;
+        let settings = self.settings.clone().checked();
+        self.settings = settings.map_err(|error| error.to_string())?;
         for keyword in &self.keywords {
             keyword.check().map_err(|error| error.to_string())?;
         }
-        check_end(self.expires_at)
+        check_end(self.settings.expires_at_ms)
     }
 }
 

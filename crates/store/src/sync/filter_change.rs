@@ -80,7 +80,7 @@ pub(super) fn put(
         .filter_map(|name| resolved.posts.get(name));
     posts.extend(found.copied().filter(|post| kept.insert(post.post)));
     let content = FilterContent {
-        settings: value.settings(),
+        settings: value.settings.clone(),
         keywords: value.keywords.clone(),
         posts,
     };

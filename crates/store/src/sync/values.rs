@@ -277,10 +277,7 @@ fn filter_values(
         let keywords = filter.keywords.into_iter().map(|keyword| keyword.rule);
         let posts = filter.posts.iter();
         let value = FilterValue {
-            title: filter.settings.title,
-            contexts: filter.settings.contexts,
-            action: filter.settings.action,
-            expires_at: filter.settings.expires_at_ms,
+            settings: filter.settings,
             keywords: keywords.collect(),
             posts: posts
                 .filter_map(|post| names.get(&post.key.post).cloned())
