@@ -52,7 +52,6 @@ pub use sweep::{SweepMode, is_mass_deletion, library_gone, sweep};
 pub use text_merge::merge_lines;
 pub use usn::Usn;
 pub use value::{
-    AccountNoteValue, AccountValue, FilterValue, FollowValue, MAX_ACCOUNT_NOTE_CHARS,
-    MAX_NOTE_CHARS, MarkerValue, MuteValue, NoteValue, ObjectValue, PostValue, VALUE_FORM,
-    ValueError,
+    AccountValue, FilterValue, FollowValue, MAX_ACCOUNT_NOTE_CHARS, MAX_NOTE_CHARS, MarkerValue,
+    MuteValue, NoteValue, ObjectValue, PostValue, VALUE_FORM, ValueError,
 };

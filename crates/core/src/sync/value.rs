@@ -14,13 +14,13 @@ pub enum ObjectValue {
     Post(PostValue),
     /// A list.
     List(ListSettings),
-    /// An account of a list.
-    Member(AccountValue),
+    /// An account of a list, or a block.
+    Account(AccountValue),
     /// A read marker.
     Marker(MarkerValue),
     /// A filter.
     Filter(FilterValue),
-    /// A note.
+    /// A note on a post or an account.
     Note(NoteValue),
     /// A draft.
     Draft(DraftValue),
@@ -28,12 +28,8 @@ pub enum ObjectValue {
     Profile(ProfileValue),
     /// A follow.
     Follow(FollowValue),
-    /// A block.
-    Block(AccountValue),
     /// A mute.
     Mute(MuteValue),
-    /// A note on an account.
-    AccountNote(AccountNoteValue),
 }
 
 /// The value of a bookmark or favourite.
@@ -77,11 +73,14 @@ pub struct FilterValue {
     pub posts: Vec<String>,
 }
 
-/// The value of a note.
+/// The value of a note on a post or an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteValue {
-    /// The text: 1 to [`MAX_NOTE_CHARS`] characters.
+    /// The text: 1 to [`MAX_NOTE_CHARS`] characters; on an account to [`MAX_ACCOUNT_NOTE_CHARS`].
     pub text: String,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
 }
 
 /// The value of a follow. Missing members are as in a new follow.
@@ -115,16 +114,6 @@ pub struct MuteValue {
     pub account: Option<String>,
 }
 
-/// The value of a note on an account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccountNoteValue {
-    /// The text: 1 to [`MAX_ACCOUNT_NOTE_CHARS`] characters.
-    pub text: String,
-    /// The ID by which the server knows the account. Devices omit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-}
-
 fn yes() -> bool {
     true
 }
@@ -151,16 +140,18 @@ impl ObjectValue {
                 serde_json::from_value(json).map(Self::Post)
             }
             ObjectKind::List => serde_json::from_value(json).map(Self::List),
-            ObjectKind::ListMember => serde_json::from_value(json).map(Self::Member),
+            ObjectKind::ListMember | ObjectKind::Block => {
+                serde_json::from_value(json).map(Self::Account)
+            }
             ObjectKind::Marker => serde_json::from_value(json).map(Self::Marker),
             ObjectKind::Filter => serde_json::from_value(json).map(Self::Filter),
-            ObjectKind::Note => serde_json::from_value(json).map(Self::Note),
+            ObjectKind::Note | ObjectKind::AccountNote => {
+                serde_json::from_value(json).map(Self::Note)
+            }
             ObjectKind::Draft => serde_json::from_value(json).map(Self::Draft),
             ObjectKind::Profile => serde_json::from_value(json).map(Self::Profile),
             ObjectKind::Follow => serde_json::from_value(json).map(Self::Follow),
-            ObjectKind::Block => serde_json::from_value(json).map(Self::Block),
             ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
-            ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
         };
         let invalid =
             |reason: String| ValueError(format!("the value of {key} is not valid: {reason}"));
@@ -170,8 +161,11 @@ impl ObjectValue {
                 Some(_) => Ok(()),
                 None => Err("last_read must be decimal digits".to_owned()),
             },
-            Self::Note(note) => check_text("a note", &note.text, MAX_NOTE_CHARS),
-            Self::AccountNote(note) => {
+            Self::Note(note) if kind == ObjectKind::Note => {
+                note.account = None;
+                check_text("a note", &note.text, MAX_NOTE_CHARS)
+            }
+            Self::Note(note) => {
                 check_text("a note on an account", &note.text, MAX_ACCOUNT_NOTE_CHARS)
             }
             Self::Filter(filter) => filter.check(),

@@ -47,11 +47,11 @@ pub(super) fn put(
                 followed => applied(followed),
             }
         }
-        ObjectValue::Block(_) => applied(relation.change(tx, RelationMove::Block)?),
+        ObjectValue::Account(_) => applied(relation.change(tx, RelationMove::Block)?),
         ObjectValue::Mute(value) => {
             applied(relation.mute(tx, value.notifications, value.expires_at)?)
         }
-        ObjectValue::AccountNote(value) => {
+        ObjectValue::Note(value) => {
             let (account, other) = (context.account, relation.other.canonical_id);
             applied(account_note::set(
                 tx,

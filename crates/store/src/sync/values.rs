@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use driftline_core::{
     social::{MarkedTimeline, Relation},
     sync::{
-        AccountNoteValue, AccountValue, FilterValue, FollowValue, MarkerValue, MuteValue,
-        NoteValue, ObjectKey, ObjectKind, ObjectValue, PostValue, ProfileValue,
+        AccountValue, FilterValue, FollowValue, MarkerValue, MuteValue, NoteValue, ObjectKey,
+        ObjectKind, ObjectValue, PostValue, ProfileValue,
     },
 };
 use driftline_db::Tx;
@@ -127,7 +127,7 @@ fn load_kind(
             let members = list_member::members_by_ids(tx, account, &ids)?.into_iter();
             let values = members.map(|(id, member)| {
                 let account = Some(member.to_string());
-                (id, ObjectValue::Member(AccountValue { account }))
+                (id, ObjectValue::Account(AccountValue { account }))
             });
             values.collect()
         }
@@ -165,11 +165,11 @@ fn load_kind(
         ObjectKind::AccountNote => {
             let notes = account_note::by_ids(tx, account, &ids)?.into_iter();
             let values = notes.map(|note| {
-                let value = AccountNoteValue {
+                let value = NoteValue {
                     text: note.text,
                     account: Some(note.other.to_string()),
                 };
-                (note.id, ObjectValue::AccountNote(value))
+                (note.id, ObjectValue::Note(value))
             });
             values.collect()
         }
@@ -178,7 +178,8 @@ fn load_kind(
             let mut texts = note::by_keys(tx, account, &names)?;
             let values = keys.iter().filter_map(|(id, key)| {
                 let text = texts.remove(key.name())?;
-                Some((*id, ObjectValue::Note(NoteValue { text })))
+                let account = None;
+                Some((*id, ObjectValue::Note(NoteValue { text, account })))
             });
             values.collect()
         }
@@ -249,7 +250,7 @@ fn relation_value(row: &RelationRow) -> ObjectValue {
     let account = Some(row.other.to_string());
     let is_requested = row.pair.outgoing == Relation::RequestingFollow;
     match row.pair.outgoing {
-        Relation::Blocking => ObjectValue::Block(AccountValue { account }),
+        Relation::Blocking => ObjectValue::Account(AccountValue { account }),
         _ => ObjectValue::Follow(FollowValue {
             reblogs: row.show_boosts,
             notify: row.notified.is_some(),
