@@ -12,12 +12,11 @@ use super::{
     source_library::{KIND, SourceReader, label, post_filter, view},
 };
 
-/// The digest of a part of a source's library, with the cursor that is still to be sealed.
+/// The digest of a part of a source's library.
 pub(super) struct SourceDigest {
     pub(super) digest: LibraryDigest,
-    pub(super) cursor: Cursor,
-    /// The view for which the cursor is sealed.
-    pub(super) sealed_for: String,
+    /// The sealed cursor of the next part; `None` if the system has no random numbers.
+    pub(super) cursor: Option<String>,
     pub(super) more: bool,
 }
 
@@ -63,11 +62,13 @@ impl SourceReader<'_> {
                 break chunk.more;
             }
         };
-        let below = Some(below);
+        let cursor = Cursor {
+            below: Some(below),
+            ..cursor
+        };
         Ok(Some(SourceDigest {
             digest,
-            cursor: Cursor { below, ..cursor },
-            sealed_for,
+            cursor: self.seal.seal(&cursor, &sealed_for),
             more,
         }))
     }

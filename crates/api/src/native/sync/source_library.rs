@@ -19,14 +19,6 @@ use super::{
 };
 use crate::mastodon::{page::Page, view::View};
 
-/// The news of a source's library, with the cursor that is still to be sealed.
-pub(super) struct SourceNews {
-    pub(super) news: LibraryNews,
-    pub(super) cursor: Cursor,
-    /// The view for which the cursor is sealed.
-    pub(super) sealed_for: String,
-}
-
 /// A reader of sources' libraries.
 pub(super) struct SourceReader<'a> {
     pub(super) view: &'a View,
@@ -50,7 +42,7 @@ impl SourceReader<'_> {
         filter: Option<&LibraryFilter>,
         cursor: Option<&str>,
         limits: Limits,
-    ) -> Result<Option<SourceNews>, StoreError> {
+    ) -> Result<Option<LibraryNews>, StoreError> {
         let viewer = self.view.viewer;
         let view = view(source, viewer);
         let sealed_for = label(source, viewer, filter);
@@ -139,18 +131,14 @@ impl SourceReader<'_> {
             }
             _ => return Ok(None),
         };
-        let news = LibraryNews {
+        Ok(Some(LibraryNews {
+            cursor: self.seal.seal(&cursor, &sealed_for),
             first: is_first && state == LibraryState::Full,
             more: part.more,
             count: total,
             objects: part.objects,
             gone: part.gone,
             ..LibraryNews::empty(&name(source), state)
-        };
-        Ok(Some(SourceNews {
-            news,
-            cursor,
-            sealed_for,
         }))
     }
 
