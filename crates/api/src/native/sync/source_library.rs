@@ -169,15 +169,10 @@ impl SourceReader<'_> {
         &self,
         tx: &mut Tx<'_>,
         source: &FeedSource,
-        chunk: SourceChunk,
+        mut chunk: SourceChunk,
         limits: Limits,
         held: Option<i64>,
     ) -> Result<Part, StoreError> {
-        let is_downward = chunk
-            .entries
-            .first()
-            .zip(chunk.entries.last())
-            .is_some_and(|(first, last)| first.usn > last.usn);
         let posts = chunk.entries.iter().map(|entry| &entry.post);
         let statuses = Page::entities(tx, posts, self.view)?;
         let forms = EntryForms::load(tx, source.key, &chunk.entries, held, self.view)?;
@@ -187,7 +182,7 @@ impl SourceReader<'_> {
             end: chunk.end,
             more: chunk.more,
         };
-        let mut bytes = 0;
+        let (mut bytes, mut last_usn) = (0, chunk.end);
         for entry in &chunk.entries {
             let Some(status) = statuses.get(&entry.post.id) else {
                 continue;
@@ -197,12 +192,12 @@ impl SourceReader<'_> {
             };
             bytes += entry.key.len() + value.get().len() + ENTRY_BYTES;
             if bytes > limits.bytes && !part.objects.is_empty() {
-                part.more = true;
+                (part.more, part.end) = (true, last_usn);
+                // Without tombstones in a full sync, which goes downward.
+                chunk.gone.retain(|gone| gone.usn <= last_usn);
                 break;
             }
-            if bytes <= limits.bytes || part.objects.is_empty() {
-                part.end = entry.usn;
-            }
+            last_usn = entry.usn;
             // A post whose name is too long for a key cannot be synced.
             let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {
                 continue;
@@ -213,20 +208,12 @@ impl SourceReader<'_> {
                 value,
             });
         }
-        if !part.more || bytes <= limits.bytes {
-            part.end = chunk.end;
-        }
-        let is_in_part = |usn: i64| is_downward || usn <= part.end;
-        let gone = chunk.gone.into_iter().filter(|gone| is_in_part(gone.usn));
-        part.gone = gone
-            .filter_map(|gone| {
-                let key = ObjectKey::parse(format!("{KIND}:{}", gone.key)).ok()?;
-                Some(Tombstone {
-                    key,
-                    usn: Usn::NONE,
-                })
-            })
-            .collect();
+        let gone = chunk.gone.into_iter().filter_map(|gone| {
+            let key = ObjectKey::parse(format!("{KIND}:{}", gone.key)).ok()?;
+            let usn = Usn::NONE;
+            Some(Tombstone { key, usn })
+        });
+        part.gone = gone.collect();
         Ok(part)
     }
 }
