@@ -237,12 +237,9 @@ fn is_drawn() -> bool {
 }
 
 fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
-    let cursor = match chunk.state {
-        LibraryState::Diverged | LibraryState::Gone => None,
-        LibraryState::Changes | LibraryState::Full => Some(chunk.cursor.to_string()),
-    };
+    let has_cursor = chunk.state != LibraryState::Diverged;
     LibraryNews {
-        cursor,
+        cursor: has_cursor.then(|| chunk.cursor.to_string()),
         first: is_first,
         more: chunk.more,
         objects: chunk.objects,
