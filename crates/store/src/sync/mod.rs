@@ -23,7 +23,7 @@ mod values;
 pub use chunk::{Chunk, chunk_with_copies, count_objects};
 pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, held_after, source_cursor};
-pub use filter_change::{MAX_NEW_FILTER_POSTS, count_filter_posts, filter_post_names};
+pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
 pub use library_digest::{DigestReading, ObjectDigests, library_digest, store_digests};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{

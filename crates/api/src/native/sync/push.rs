@@ -9,8 +9,9 @@ use driftline_core::sync::{
 };
 use driftline_store::{
     LocalAccountId, StoreError, Tx, Viewer,
+    social::filter,
     sync::{
-        Cursor, CursorError, Resolved, Start, count_filter_posts,
+        Cursor, CursorError, Resolved, Start,
         device::{self, Replay},
         push as store_changes, start,
     },
@@ -140,7 +141,7 @@ fn prepare(
     let filters: Vec<&ObjectKey> = keys
         .filter(|key| key.kind() == Some(ObjectKind::Filter))
         .collect();
-    if filters.len() > 1 && count_filter_posts(tx, account, &filters)? > MAX_FILTER_POSTS {
+    if filters.len() > 1 && filter::count_posts(tx, account, &filters)? > MAX_FILTER_POSTS {
         return Ok(Prepared::TooLarge);
     }
     let resolved = resolve(tx, changes, viewer, address)?;
