@@ -117,8 +117,13 @@ impl LibraryHistory {
     }
 }
 
-/// Raises the epoch of an account's library.
-pub(crate) fn raise_epoch(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+/// Makes every replica of an account's library begin with a full sync. Must be written below the
+/// account's root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn require_full(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     let owner = LibraryOwner::Account(account);
     let raised = tx.execute(
         &format!("update library set epoch = epoch + 1 where {IS_OWNERS}"),

@@ -31,5 +31,7 @@ pub use source_chunk::{
     source_changes, source_newest, source_update_count,
 };
 pub use source_count::{ShownEntries, count_shown_entries};
-pub use start::{Start, require_full, source_start, start};
+pub use start::{Start, source_start, start};
 pub use values::{CopyWriter, ShownPosts};
+
+pub use crate::library::history::require_full;

@@ -4,10 +4,7 @@ use super::cursor::Cursor;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, SourceKey},
-    library::{
-        LibraryOwner,
-        history::{self, LibraryHistory},
-    },
+    library::{LibraryOwner, history::LibraryHistory},
 };
 
 /// The way in which a replica is brought up to date.
@@ -88,14 +85,4 @@ pub(super) fn decide(
         true => Start::Current,
         false => Start::Changes,
     })
-}
-
-/// Makes every replica of an account's library begin with a full sync. Must be written below the
-/// account's root.
-///
-/// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
-/// fails.
-pub fn require_full(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
-    history::raise_epoch(tx, account)
 }
