@@ -16,13 +16,9 @@ use crate::{
 pub enum DigestReading {
     /// The digest, with the cursor of a replica that has all of the library.
     Whole(Cursor, LibraryDigest),
-    /// Too many digests of objects are not stored. These are some of them, for [`store_digests`].
-    Missing(ObjectDigests),
+    /// Too many digests of objects are not stored. These are some of them, for [`super::store_digests`].
+    Missing(Vec<ObjectDigest>),
 }
-
-/// Digests of objects of one library.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectDigests(Vec<ObjectDigest>);
 
 /// Reads the digest of an account's library.
 ///
@@ -39,26 +35,13 @@ pub fn library_digest(
     missing.truncate(COMPUTED_AT_ONCE);
     let digests = digests(tx, account, &missing)?;
     if is_too_many {
-        return Ok(DigestReading::Missing(ObjectDigests(digests)));
+        return Ok(DigestReading::Missing(digests));
     }
     let mut digest = object::stored_digests(tx, account)?;
     for one in digests.iter().filter(|of| of.digest != NO_VALUE_DIGEST) {
         digest.add(one.digest.cast_unsigned());
     }
     Ok(DigestReading::Whole(cursor, digest))
-}
-
-/// Stores digests of objects, except for objects that have changed since they were read. Returns the number of those that were
-/// stored. Must be written below the account's root.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn store_digests(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    digests: &ObjectDigests,
-) -> Result<u64, StoreError> {
-    Ok(object::store_digests(tx, account, &digests.0)?)
 }
 
 /// The digests of living objects.
