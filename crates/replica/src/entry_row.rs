@@ -4,10 +4,9 @@ use std::{
     iter::repeat_n,
 };
 
-use driftline_core::sync::{
-    ObjectKey, RawJson, SyncedObject, is_partial_entry, merge_partial_entry,
-};
+use driftline_core::sync::{ObjectKey, RawJson, SyncedObject};
 use driftline_db::{Column, DbError, Row, Tx};
+use driftline_mastodon::{is_partial_entry, merge_partial_entry};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

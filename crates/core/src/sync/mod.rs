@@ -10,7 +10,6 @@ mod incoming;
 mod key;
 mod kind;
 mod message;
-mod partial_entry;
 mod profile;
 mod progress;
 mod pushed;
@@ -35,7 +34,6 @@ pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
 };
-pub use partial_entry::{entry_update, is_partial_entry, merge_partial_entry};
 pub use profile::ProfileValue;
 pub use progress::{Binding, LibraryProgress};
 pub use pushed::{pushed, refused};

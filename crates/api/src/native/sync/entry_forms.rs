@@ -3,8 +3,8 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use driftline_core::sync::{RawJson, entry_update};
-use driftline_mastodon::RawObject;
+use driftline_core::sync::RawJson;
+use driftline_mastodon::{RawObject, entry_update};
 use driftline_store::{AccountId, SourceKey, StoreError, Tx, sync::SourceEntry};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
