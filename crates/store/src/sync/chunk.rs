@@ -4,7 +4,7 @@ use driftline_db::Tx;
 use super::{
     cursor::Cursor,
     start::{self, Start},
-    values::{self, Posts, ShownPosts},
+    values::{self, ShownPosts},
 };
 use crate::{
     error::StoreError,
@@ -46,11 +46,7 @@ pub fn chunk_with_copies(
     max_bytes: usize,
     shown: ShownPosts<'_>,
 ) -> Result<Option<Chunk>, StoreError> {
-    let limits = Limits {
-        entries: max_entries.max(1),
-        bytes: max_bytes,
-        shown,
-    };
+    let max_entries = max_entries.max(1);
     let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
     let (state, cursor, above, up_to) = match (start::decide(tx, library, cursor)?, cursor) {
         (Start::Full { cursor }, _) => {
@@ -87,15 +83,10 @@ pub fn chunk_with_copies(
              where account_id = $1 and usn > $2 and usn <= $3 {living}
              order by usn {order} limit $4"
         ),
-        &[
-            &sql(account),
-            &above,
-            &up_to,
-            &(i64::from(limits.entries) + 1),
-        ],
+        &[&sql(account), &above, &up_to, &(i64::from(max_entries) + 1)],
         KnownObject::from_row,
     )?;
-    let page = Page::fill(tx, account, &found, limits)?;
+    let page = Page::fill(tx, account, &found, max_entries, max_bytes, shown)?;
     let last = page.last_usn.filter(|_| page.has_more);
     Ok(Some(Chunk {
         state,
@@ -123,14 +114,6 @@ pub fn count_objects(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, St
     Ok(count.cast_unsigned())
 }
 
-/// The limits of a chunk, and the posts in it.
-#[derive(Clone, Copy)]
-struct Limits<'a> {
-    entries: u32,
-    bytes: usize,
-    shown: ShownPosts<'a>,
-}
-
 /// The first of some objects that fit into a chunk.
 #[derive(Default)]
 struct Page {
@@ -147,18 +130,20 @@ impl Page {
         tx: &mut Tx<'_>,
         account: LocalAccountId,
         found: &[KnownObject],
-        limits: Limits<'_>,
+        max_entries: u32,
+        max_bytes: usize,
+        shown: ShownPosts<'_>,
     ) -> Result<Page, StoreError> {
         let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
         // Not all at once: a few large values may fill the chunk.
         for batch in found.chunks(VALUES_AT_ONCE) {
-            let mut values = values::load(tx, account, batch, Posts::Shown(limits.shown))?;
+            let mut values = values::load(tx, account, batch, Some(shown))?;
             for object in batch {
                 let value = values.remove(&object.key);
                 let value = value.map(|value| RawJson::from(&value.json()));
                 let value_bytes = value.as_ref().map_or(0, |value| value.get().len());
                 bytes += ENTRY_BYTES + object.key.as_str().len() + value_bytes;
-                if entries == limits.entries || (entries > 0 && bytes > limits.bytes) {
+                if entries == max_entries || (entries > 0 && bytes > max_bytes) {
                     page.has_more = true;
                     return Ok(page);
                 }

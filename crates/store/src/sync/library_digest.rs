@@ -3,7 +3,7 @@ use driftline_db::Tx;
 
 use super::{
     cursor::{Cursor, current_cursor},
-    values::{self, Posts},
+    values,
 };
 use crate::{
     error::StoreError,
@@ -52,7 +52,7 @@ fn digests(
 ) -> Result<Vec<ObjectDigest>, StoreError> {
     let mut digests = Vec::with_capacity(objects.len());
     for batch in objects.chunks(VALUES_AT_ONCE) {
-        let values = values::load(tx, account, batch, Posts::Omitted)?;
+        let values = values::load(tx, account, batch, None)?;
         digests.extend(batch.iter().map(|object| {
             let value = values.get(&object.key);
             let digest = value.map(|value| object_digest(&object.key, object.usn(), &value.json()));
