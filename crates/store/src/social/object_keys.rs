@@ -11,11 +11,9 @@ use driftline_db::{Column, DbError, Tx};
 use super::local_account;
 use crate::{
     error::StoreError,
-    id_types::{
-        AccountId, InstanceId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql,
-    },
+    id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
     posts::{
-        account,
+        account, instance,
         timeline::{self, PostKey},
     },
     viewer::Viewer,
@@ -140,28 +138,16 @@ fn accts(
         accts.insert(account_id(account.id), acct);
     }
     let names = account::names(tx, &others)?;
-    let instances: Vec<InstanceId> = names.values().map(|(instance, _)| *instance).collect();
-    let origins = origins(tx, &instances)?;
+    let instances = match names.is_empty() {
+        true => Vec::new(),
+        false => instance::all(tx)?,
+    };
     for (id, (instance, acct)) in names {
-        let origin = origins.get(&instance).map_or("", String::as_str);
+        let instance = instances.iter().find(|of| of.id == instance);
+        let origin = instance.map_or("", |of| of.origin.as_str());
         if let Some(key) = AcctKey::new(&acct, origin) {
             accts.insert(id, key.as_str().to_owned());
         }
     }
     Ok(accts)
-}
-
-fn origins(
-    tx: &mut Tx<'_>,
-    instances: &[InstanceId],
-) -> Result<HashMap<InstanceId, String>, DbError> {
-    if instances.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let found = tx.query(
-        "select id, origin from instance where id {in $1}",
-        &[&Column::i64(instances.iter().map(|id| sql(*id)))],
-        |row| Ok((from_sql(row.i64("id")?)?, row.text("origin")?)),
-    )?;
-    Ok(found.into_iter().collect())
 }
