@@ -57,7 +57,7 @@ impl EntryForms {
         {
             return RawJson::write(&PartialValue {
                 place,
-                update: &*RawValue::from_string(update)?,
+                update: &RawValue::from_string(update)?,
                 account: self.account(entry),
             });
         }
