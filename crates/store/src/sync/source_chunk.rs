@@ -61,8 +61,6 @@ pub struct SourceChunk {
 pub struct SourceEntry {
     /// Its last USN. If it comes instead of a tombstone, the USN of the other entry's end.
     pub usn: i64,
-    /// Its first USN. It counts entries that the reader may not see.
-    pub first_usn: i64,
     /// The USN since which the post has changed only without an edit. It is `usn` if that is not known, if there is a filter,
     /// or if the source lists the post at several places.
     pub content_usn: i64,

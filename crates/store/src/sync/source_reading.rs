@@ -339,7 +339,6 @@ impl<'f> SourceReading<'f> {
         let entry = |(row, post): (EntryRow, TimelinePost)| {
             let entry = SourceEntry {
                 usn: row.at_usn,
-                first_usn: row.first_usn,
                 content_usn: row.content_usn(),
                 profile_usn: None,
                 place: post.id,
@@ -479,7 +478,6 @@ impl<'f> SourceReading<'f> {
             let item = match other {
                 Some((other, post)) => SourceItem::Entry(Box::new(SourceEntry {
                     usn,
-                    first_usn: other.first_usn,
                     content_usn: usn,
                     profile_usn: None,
                     place: post.id,
