@@ -15,7 +15,6 @@ mod library_digest;
 mod push;
 mod relations;
 mod source_chunk;
-mod source_count;
 mod source_reading;
 mod start;
 mod values;
@@ -27,10 +26,9 @@ pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
 pub use library_digest::{DigestReading, library_digest};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
-    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView, has_news,
-    source_changes, source_newest, source_update_count,
+    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, count_shown_entries,
+    has_news, source_changes, source_newest, source_update_count,
 };
-pub use source_count::{ShownEntries, count_shown_entries};
 pub use start::{Start, source_start, start};
 pub use values::{CopyWriter, ShownPosts};
 

@@ -9,7 +9,7 @@ use driftline_store::{
 
 use super::{
     library_filter::LibraryFilter,
-    source_library::{KIND, SourceReader, label, post_filter, view},
+    source_library::{KIND, SourceReader, label, post_filter},
 };
 
 /// The digest of a part of a source's library.
@@ -31,7 +31,6 @@ impl SourceReader<'_> {
         cursor: Option<&str>,
     ) -> Result<Option<SourceDigest>, StoreError> {
         let viewer = self.view.viewer;
-        let view = view(source, viewer);
         let sealed_for = format!("digest {}", label(source, viewer, filter));
         let known = cursor.map(|text| self.seal.open(text, &sealed_for));
         if known == Some(None) {
@@ -47,7 +46,15 @@ impl SourceReader<'_> {
         let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
         let more = loop {
             let limits = SourceLimits::new(ENTRIES_AT_ONCE);
-            let chunk = source_newest(tx, view, self.readable, filter, cursor.usn, below, limits)?;
+            let chunk = source_newest(
+                tx,
+                source.key,
+                self.readable,
+                filter,
+                cursor.usn,
+                below,
+                limits,
+            )?;
             for entry in &chunk.entries {
                 // As in the library: a name that is too long for a key is not synced.
                 let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {

@@ -6,8 +6,8 @@ use driftline_store::{
     change_feed::FeedSource,
     instance,
     sync::{
-        Cursor, SourceChunk, SourceFilter, SourceLimits, SourceView, Start, count_shown_entries,
-        has_news, held_after, source_changes, source_cursor, source_newest, source_start,
+        Cursor, SourceChunk, SourceFilter, SourceLimits, Start, count_shown_entries, has_news,
+        held_after, source_changes, source_cursor, source_newest, source_start,
         source_update_count,
     },
     timeline::TimelinePost,
@@ -44,7 +44,6 @@ impl SourceReader<'_> {
         limits: Limits,
     ) -> Result<Option<LibraryNews>, StoreError> {
         let viewer = self.view.viewer;
-        let view = view(source, viewer);
         let sealed_for = label(source, viewer, filter);
         let is_match = post_filter(tx, source, filter)?;
         let filter: SourceFilter<'_> = is_match.as_deref();
@@ -70,8 +69,15 @@ impl SourceReader<'_> {
                 most.entries = most.entries.min(fits.max(1));
                 let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
                 let chunk = loop {
-                    let chunk =
-                        source_newest(tx, view, self.readable, filter, cursor.usn, below, most)?;
+                    let chunk = source_newest(
+                        tx,
+                        source.key,
+                        self.readable,
+                        filter,
+                        cursor.usn,
+                        below,
+                        most,
+                    )?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
@@ -79,11 +85,11 @@ impl SourceReader<'_> {
                 };
                 let part = self.part(tx, source, chunk, limits, None)?;
                 if is_first && part.more && filter.is_none() {
-                    total = self.count(tx, view)?;
+                    total = self.count(tx, source)?;
                 }
                 let below = part.more.then_some(part.end);
                 // Not by the update count, which tells of changes that the viewer may not see.
-                let has_more = part.more || has_news(tx, view, self.readable, cursor.usn)?;
+                let has_more = part.more || has_news(tx, source.key, self.readable, cursor.usn)?;
                 let held = held_after(None, cursor.usn, has_more);
                 let cursor = Cursor {
                     below,
@@ -97,7 +103,7 @@ impl SourceReader<'_> {
                 most.entries = most.entries.min(fits.max(1));
                 let mut after = known.position();
                 let chunk = loop {
-                    let chunk = source_changes(tx, view, self.readable, filter, after, most)?;
+                    let chunk = source_changes(tx, source.key, self.readable, filter, after, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
@@ -143,13 +149,13 @@ impl SourceReader<'_> {
     }
 
     /// The number of entries that the viewer is shown; `None` if they are too many to be counted quickly.
-    fn count(&self, tx: &mut Tx<'_>, view: SourceView) -> Result<Option<u64>, StoreError> {
+    fn count(&self, tx: &mut Tx<'_>, source: &FeedSource) -> Result<Option<u64>, StoreError> {
         let until = self.until.min(Instant::now() + TIME_TO_COUNT);
         let (mut count, mut above) = (0, None);
         while Instant::now() < until {
-            let part = count_shown_entries(tx, view, self.readable, above)?;
-            count += part.shown;
-            above = part.last;
+            let (shown, last) = count_shown_entries(tx, source.key, self.readable, above)?;
+            count += shown;
+            above = last;
             if above.is_none() {
                 return Ok(Some(count));
             }
@@ -236,14 +242,6 @@ pub(super) fn name(source: &FeedSource) -> String {
 pub(super) fn source_id(name: &str) -> Option<SourceId> {
     let id = name.strip_prefix(PREFIX)?.parse().ok()?;
     Some(SourceId::new(id))
-}
-
-/// The library of a source as a viewer sees it.
-pub(super) fn view(source: &FeedSource, viewer: Viewer) -> SourceView {
-    SourceView {
-        key: source.key,
-        reader: viewer.reader(source.owner),
-    }
 }
 
 /// The source that has a library of this name, if the viewer may read it.
