@@ -101,9 +101,8 @@ pub(super) fn delete(
             | ObjectKind::Mute
             | ObjectKind::AccountNote),
         ) => return relations::delete(tx, context, kind, object),
-        Some(ObjectKind::Marker | ObjectKind::Profile) | None => {
-            return Ok(Err("devices do not delete such objects".to_owned()));
-        }
+        // A push of their deletion is refused before.
+        Some(ObjectKind::Marker | ObjectKind::Profile) | None => {}
     }
     Ok(Ok(()))
 }

@@ -8,7 +8,7 @@ use driftline_db::Tx;
 
 use super::{
     apply::{Applied, ChangeContext, applied},
-    push::{Resolved, changes_other},
+    push::Resolved,
 };
 use crate::{
     error::StoreError,
@@ -114,8 +114,10 @@ fn target(
         }),
         None => named,
     };
+    // The others change nothing of the other account.
+    let needs_lock = matches!(kind, ObjectKind::Follow | ObjectKind::Block);
     let may_change =
-        |other: &RelatedAccount| !changes_other(kind) || is_locked(resolved, other.canonical_id);
+        |other: &RelatedAccount| !needs_lock || is_locked(resolved, other.canonical_id);
     let Some(other) = found.filter(may_change) else {
         return Ok(Err(UNKNOWN.to_owned()));
     };
