@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use driftline_core::{
     post::Visibility,
-    sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest},
+    sync::{ACCOUNT_LIBRARY, LibraryDigest, LibraryRequest},
 };
 use driftline_db::Tx;
 use driftline_mastodon::RawObject;
@@ -101,7 +101,7 @@ impl Replica {
         client: &Client,
         context: &mut SyncContext<'_>,
     ) -> Result<VerifiedLibrary, ReplicaError> {
-        let request = DigestRequest {
+        let request = LibraryRequest {
             library: ACCOUNT_LIBRARY.to_owned(),
             filter: None,
             cursor: None,
@@ -194,7 +194,7 @@ impl Replica {
             server: client.server().to_string(),
             cause: cause.to_owned(),
         };
-        let mut request = DigestRequest {
+        let mut request = LibraryRequest {
             library: row.progress.library.clone(),
             filter: row.progress.filter.clone(),
             cursor: None,

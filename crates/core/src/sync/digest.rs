@@ -3,28 +3,13 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{ObjectKey, Usn, key::is_hex, same_value::versioned};
-use crate::{post::Visibility, predicate::Predicate};
+use crate::post::Visibility;
 
 /// A digest of the living objects of a library. It does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LibraryDigest {
     count: u64,
     sum: u64,
-}
-
-/// The body of a request for a digest: `POST /api/driftline/v1/sync/digest`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct DigestRequest {
-    /// The library: `account`, or `source:ID`.
-    pub library: String,
-    /// The predicate that selects the posts of a source, in its JSON form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
-    pub filter: Option<Predicate>,
-    /// The cursor of the previous answer, for the next part of a source's digest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
 }
 
 /// The answer with a digest.

@@ -25,7 +25,7 @@ mod usn;
 mod value;
 
 pub use conflict::{Conflict, ConflictReason, Outcome};
-pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
+pub use digest::{DigestAnswer, LibraryDigest, object_digest};
 pub use draft::{DraftValue, MAX_DRAFT_CHARS};
 pub use incoming::{Incoming, incoming};
 pub use key::{KeyError, LOCAL_HOST, ObjectKey, POST_ID_PREFIX, UNNAMED_HOST};

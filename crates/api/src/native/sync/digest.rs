@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use axum::{Json, extract::rejection::JsonRejection};
-use driftline_core::sync::{DigestAnswer, DigestRequest};
+use driftline_core::sync::{DigestAnswer, LibraryRequest};
 use driftline_store::{
     change_feed, nonce,
     sync::{DigestReading, library_digest, store_digests},
@@ -23,7 +23,7 @@ use crate::{
 
 /// Returns the digest of a library, with which a replica compares its own. The digest of a source covers a part of the library.
 #[utoipa::path(
-    post, path = "/api/driftline/v1/sync/digest", tag = "sync", request_body = DigestRequest,
+    post, path = "/api/driftline/v1/sync/digest", tag = "sync", request_body = LibraryRequest,
     security(("account" = ["read"])),
     responses(
         (status = 200, body = DigestAnswer),
@@ -35,7 +35,7 @@ use crate::{
 )]
 pub(super) async fn digest(
     caller: LoggedIn<needs::Read>,
-    body: Result<Json<DigestRequest>, JsonRejection>,
+    body: Result<Json<LibraryRequest>, JsonRejection>,
 ) -> JsonResult<DigestAnswer> {
     let Json(request) = body.map_err(|refused| ApiError::BadParameter(refused.body_text()))?;
     let filter = LibraryFilter::of_library(&request.library, request.filter.as_ref())?;
@@ -76,11 +76,11 @@ async fn of_account(caller: &LoggedIn<needs::Read>) -> JsonResult<DigestAnswer> 
 
 async fn of_source(
     caller: &LoggedIn<needs::Read>,
-    request: DigestRequest,
+    request: LibraryRequest,
     filter: Option<LibraryFilter>,
 ) -> JsonResult<DigestAnswer> {
     let view = View::without_overlays(caller);
-    let DigestRequest {
+    let LibraryRequest {
         library, cursor, ..
     } = request;
     let read = caller.long_read(move |tx, account| {
