@@ -4,23 +4,27 @@ use serde_json::Value;
 use super::{DraftValue, ObjectKey, ObjectKind, ProfileValue};
 use crate::social::{FilterKeyword, FilterSettings, ListSettings};
 
-/// The value of an object of a kind that this version knows. In JSON it is the `value` alone: the key names the kind.
+/// The value of an object of a kind that this version knows. Messages have the value alone ([`ObjectValue::json`]): the key
+/// names the kind.
 ///
 /// Stores keep digests of the JSON: a change of what [`ObjectValue::json`] writes for a stored object raises [`VALUE_FORM`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ObjectValue {
     /// A bookmark or favourite.
+    #[serde(alias = "bookmark", alias = "favourite")]
     Post(PostValue),
     /// A list.
     List(ListSettings),
     /// An account of a list, or a block.
+    #[serde(alias = "list-member", alias = "block")]
     Account(AccountValue),
     /// A read marker.
     Marker(MarkerValue),
     /// A filter.
     Filter(FilterValue),
     /// A note on a post or an account.
+    #[serde(alias = "account-note")]
     Note(NoteValue),
     /// A draft.
     Draft(DraftValue),
@@ -135,26 +139,10 @@ impl ObjectValue {
                 "this server has no objects of the kind of {key}"
             )));
         };
-        let value = match kind {
-            ObjectKind::Bookmark | ObjectKind::Favourite => {
-                serde_json::from_value(json).map(Self::Post)
-            }
-            ObjectKind::List => serde_json::from_value(json).map(Self::List),
-            ObjectKind::ListMember | ObjectKind::Block => {
-                serde_json::from_value(json).map(Self::Account)
-            }
-            ObjectKind::Marker => serde_json::from_value(json).map(Self::Marker),
-            ObjectKind::Filter => serde_json::from_value(json).map(Self::Filter),
-            ObjectKind::Note | ObjectKind::AccountNote => {
-                serde_json::from_value(json).map(Self::Note)
-            }
-            ObjectKind::Draft => serde_json::from_value(json).map(Self::Draft),
-            ObjectKind::Profile => serde_json::from_value(json).map(Self::Profile),
-            ObjectKind::Follow => serde_json::from_value(json).map(Self::Follow),
-            ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
-        };
         let invalid =
             |reason: String| ValueError(format!("the value of {key} is not valid: {reason}"));
+        let of_kind = Value::Object([(kind.name().to_owned(), json)].into_iter().collect());
+        let value: Result<Self, _> = serde_json::from_value(of_kind);
         let mut value = value.map_err(|error| invalid(error.to_string()))?;
         let checked = match &mut value {
             Self::Marker(marker) => match marker.place() {
@@ -179,8 +167,11 @@ impl ObjectValue {
 
     /// The JSON of the value.
     pub fn json(&self) -> Value {
-        // Their keys are texts, so nothing can fail.
-        serde_json::to_value(self).unwrap_or_default()
+        match serde_json::to_value(self) {
+            Ok(Value::Object(of_kind)) => of_kind.into_values().next().unwrap_or_default(),
+            // Their keys are texts, so nothing can fail.
+            _ => Value::Null,
+        }
     }
 }
 
