@@ -129,11 +129,7 @@ fn accts(
         .filter(|id| local_account_id(*id).is_none())
         .collect();
     let mut accts = HashMap::new();
-    let known = match local.is_empty() {
-        true => Vec::new(),
-        false => local_account::by_ids(tx, &local)?,
-    };
-    for account in known {
+    for account in local_account::by_ids(tx, &local)? {
         let acct = format!("{}@{LOCAL_HOST}", account.name.key());
         accts.insert(account_id(account.id), acct);
     }
