@@ -222,7 +222,8 @@ impl AccountLibrary {
         library.last_opening = last_opening;
         if tx.is_distributed() {
             // The library's node may not show the last commit yet.
-            library.go_on_above(last_usn(tx, account)?);
+            library.update_count = library.update_count.max(last_usn(tx, account)?);
+            library.before = library.update_count;
         }
         let account = owner.id();
         Ok(AccountLibrary { account, library })
