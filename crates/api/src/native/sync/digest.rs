@@ -84,7 +84,7 @@ async fn of_source(
         library, cursor, ..
     } = request;
     let read = caller.long_read(move |tx, account| {
-        let (server, name) = names(tx, account)?;
+        let names = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
         let sources = change_feed::sources(tx)?;
         let Some(source) = source_library::find(&sources, &library, view.viewer) else {
@@ -98,24 +98,16 @@ async fn of_source(
             moves_cursor: false,
             until: Instant::now() + TIME,
         };
-        let part = reader.digest(tx, source, filter.as_ref(), cursor.as_deref())?;
-        Ok(Some((server, name, part)))
+        let (filter, cursor) = (filter.as_ref(), cursor.as_deref());
+        reader.digest(tx, names, source, filter, cursor).map(Some)
     });
-    let (server, account, part) = read.await?.ok_or(ApiError::NotFound)?;
-    let part = part.ok_or_else(|| {
+    let part = read.await?.ok_or(ApiError::NotFound)?;
+    part.map(Json).ok_or_else(|| {
         ApiError::Unprocessable(
             "the cursor is not from a digest of this library and filter; begin without one"
                 .to_owned(),
         )
-    })?;
-    Ok(Json(DigestAnswer {
-        server,
-        account,
-        cursor: part.cursor.ok_or(ApiError::Internal)?,
-        count: part.digest.count(),
-        digest: part.digest.text(),
-        more: part.more,
-    }))
+    })
 }
 
 /// The time after which an answer is a part of the digest.
