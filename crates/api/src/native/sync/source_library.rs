@@ -43,17 +43,17 @@ impl SourceReader<'_> {
         cursor: Option<&str>,
         limits: Limits,
     ) -> Result<Option<LibraryNews>, StoreError> {
-        let viewer = self.view.viewer;
+        let (key, viewer) = (source.key, self.view.viewer);
         let sealed_for = label(source, viewer, filter);
         let is_match = post_filter(tx, source, filter)?;
         let filter: SourceFilter<'_> = is_match.as_deref();
         // A cursor of another view, or of the time before a restore, begins again.
         let mut known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
-        let mut start = source_start(tx, source.key, known.as_ref())?;
+        let mut start = source_start(tx, key, known.as_ref())?;
         if start == Start::Diverged {
             // A replica changes nothing in a source, so nothing of it can be lost here.
             known = None;
-            start = source_start(tx, source.key, None)?;
+            start = source_start(tx, key, None)?;
         }
         let is_first = known.as_ref().is_none_or(|cursor| cursor.below.is_none());
         let mut most = SourceLimits::new(limits.entries);
@@ -69,15 +69,8 @@ impl SourceReader<'_> {
                 most.entries = most.entries.min(fits.max(1));
                 let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
                 let chunk = loop {
-                    let chunk = source_newest(
-                        tx,
-                        source.key,
-                        self.readable,
-                        filter,
-                        cursor.usn,
-                        below,
-                        most,
-                    )?;
+                    let chunk =
+                        source_newest(tx, key, self.readable, filter, cursor.usn, below, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
@@ -89,7 +82,7 @@ impl SourceReader<'_> {
                 }
                 let below = part.more.then_some(part.end);
                 // Not by the update count, which tells of changes that the viewer may not see.
-                let has_more = part.more || has_news(tx, source.key, self.readable, cursor.usn)?;
+                let has_more = part.more || has_news(tx, key, self.readable, cursor.usn)?;
                 let held = held_after(None, cursor.usn, has_more);
                 let cursor = Cursor {
                     below,
@@ -103,7 +96,7 @@ impl SourceReader<'_> {
                 most.entries = most.entries.min(fits.max(1));
                 let mut after = known.position();
                 let chunk = loop {
-                    let chunk = source_changes(tx, source.key, self.readable, filter, after, most)?;
+                    let chunk = source_changes(tx, key, self.readable, filter, after, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
@@ -124,7 +117,7 @@ impl SourceReader<'_> {
                 let cursor = Cursor {
                     after: part.more.then_some(part.end),
                     held: held_after(known.held, count, part.more),
-                    ..source_cursor(tx, source.key, count)?
+                    ..source_cursor(tx, key, count)?
                 };
                 (LibraryState::Changes, part, cursor)
             }
