@@ -184,7 +184,7 @@ pub fn has_news(
         return Ok(false);
     }
     let limits = SourceLimits::new(1);
-    let reading = SourceReading::begin(tx, source, sources, None, limits)?.plain();
+    let reading = SourceReading::begin(tx, source, sources, None, limits)?;
     let chunk = changes(tx, &reading, (after, top), limits)?;
     Ok(chunk.more || !chunk.entries.is_empty() || !chunk.gone.is_empty())
 }

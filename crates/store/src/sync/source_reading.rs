@@ -80,8 +80,6 @@ pub(super) struct SourceReading<'f> {
     filter: SourceFilter<'f>,
     pub(super) source: ReadableSource,
     limits: SourceLimits,
-    /// True if entries need no USNs of their content and of profiles.
-    is_plain: bool,
 }
 
 impl<'f> SourceReading<'f> {
@@ -99,16 +97,7 @@ impl<'f> SourceReading<'f> {
             filter,
             source: source.ok_or(StoreError::NoSource)?,
             limits,
-            is_plain: false,
         })
-    }
-
-    /// The reading without the USNs of content and of profiles, for callers that only look whether there are entries.
-    pub(super) fn plain(self) -> Self {
-        Self {
-            is_plain: true,
-            ..self
-        }
     }
 
     /// Reads a stream between two USNs, of which the first is excluded.
@@ -278,7 +267,6 @@ impl<'f> SourceReading<'f> {
     ) -> Result<Vec<SourceItem>, StoreError> {
         let mut entries = match stream {
             UsnStream::Departures { .. } => HashMap::new(),
-            UsnStream::Changes { .. } if self.is_plain => self.entries(tx, rows)?,
             UsnStream::Changes { after } => self.changed_entries(tx, rows, after)?,
             UsnStream::Newest { top } => self.last_entries(tx, rows, top)?,
         };
