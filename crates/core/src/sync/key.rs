@@ -48,8 +48,8 @@ impl ObjectKey {
         }
     }
 
-    /// The key of an object with this name: for a bookmark, favourite or note the post's URI, for a follow, block, mute or note of
-    /// an account its `acct` with a host.
+    /// The key of an object with this name: for a bookmark, favourite or note the post's URI, for a follow, block, mute or note
+    /// of an account its `acct` with a host.
     ///
     /// # Errors
     /// [`KeyError`] if the kind does not allow the name, or it is empty, too long, or has a control character.

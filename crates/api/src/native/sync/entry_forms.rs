@@ -68,8 +68,8 @@ impl EntryForms {
         })
     }
 
-    /// The entity `Status` of an entry with the author's newest names, if the stored post has others, which are those of the time at
-    /// which it was read.
+    /// The entity `Status` of an entry with the author's newest names, if the stored post has others, which are those of the time
+    /// at which it was read.
     fn with_newest_names(&self, entry: &SourceEntry, status: &RawValue) -> Option<Box<RawValue>> {
         let account = self.account(entry)?;
         let status = RawObject::from_value(status)?;
