@@ -62,7 +62,7 @@ impl SourceReader<'_> {
             most.compared = 1;
         }
         let mut total = None;
-        let (state, part, cursor) = match (start, known) {
+        let (news, cursor) = match (start, known) {
             (Start::Full { cursor }, _) => {
                 // Posts that do not fit into the chunk would be read and written for nothing.
                 let fits = u32::try_from(limits.bytes / MIN_STATUS_BYTES).unwrap_or(u32::MAX);
@@ -76,20 +76,21 @@ impl SourceReader<'_> {
                     }
                     below = chunk.end;
                 };
-                let part = self.part(tx, source, chunk, limits, None)?;
-                if is_first && part.more && filter.is_none() {
+                let part = (LibraryState::Full, chunk);
+                let (news, end) = self.part(tx, source, part, limits, None)?;
+                if is_first && news.more && filter.is_none() {
                     total = self.count(tx, source)?;
                 }
-                let below = part.more.then_some(part.end);
+                let below = news.more.then_some(end);
                 // Not by the update count, which tells of changes that the viewer may not see.
-                let has_more = part.more || has_news(tx, key, self.readable, cursor.usn)?;
+                let has_more = news.more || has_news(tx, key, self.readable, cursor.usn)?;
                 let held = held_after(None, cursor.usn, has_more);
                 let cursor = Cursor {
                     below,
                     held,
                     ..cursor
                 };
-                (LibraryState::Full, part, cursor)
+                (news, cursor)
             }
             (Start::Changes, Some(known)) => {
                 let fits = u32::try_from(limits.bytes / MIN_CHANGE_BYTES).unwrap_or(u32::MAX);
@@ -102,42 +103,41 @@ impl SourceReader<'_> {
                     }
                     after = chunk.end;
                 };
-                let part = self.part(tx, source, chunk, limits, known.held)?;
-                let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
+                let part = (LibraryState::Changes, chunk);
+                let (news, end) = self.part(tx, source, part, limits, known.held)?;
+                let is_empty = news.objects.is_empty() && news.gone.is_empty() && !news.more;
                 // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
                 // them again. After many of them it does not wait for that.
                 if is_empty && !self.moves_cursor && after == known.position() {
                     return Ok(None);
                 }
                 // The end of what was read: another look may see more on a distributed store.
-                let count = match part.more {
+                let count = match news.more {
                     true => source_update_count(tx, source.key)?,
-                    false => part.end,
+                    false => end,
                 };
                 let cursor = Cursor {
-                    after: part.more.then_some(part.end),
-                    held: held_after(known.held, count, part.more),
+                    after: news.more.then_some(end),
+                    held: held_after(known.held, count, news.more),
                     ..source_cursor(tx, key, count)?
                 };
-                (LibraryState::Changes, part, cursor)
+                (news, cursor)
             }
             (Start::Current, Some(known)) if self.moves_cursor => {
                 // A distributed store may show fewer changes at this moment than the replica has.
                 let count = source_update_count(tx, source.key)?;
                 let held = held_after(known.held, count, known.position() != count);
                 let cursor = Cursor { held, ..known };
-                (LibraryState::Changes, Part::default(), cursor)
+                let news = LibraryNews::empty(&name(source), LibraryState::Changes);
+                (news, cursor)
             }
             _ => return Ok(None),
         };
         Ok(Some(LibraryNews {
             cursor: self.seal.seal(&cursor, &sealed_for),
-            first: is_first && state == LibraryState::Full,
-            more: part.more,
+            first: is_first && news.state == LibraryState::Full,
             count: total,
-            objects: part.objects,
-            gone: part.gone,
-            ..LibraryNews::empty(&name(source), state)
+            ..news
         }))
     }
 
@@ -162,26 +162,24 @@ impl SourceReader<'_> {
         is_empty && chunk.more && Instant::now() < self.until
     }
 
-    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one. Entries that a replica held at the USN
-    /// `held` come with their update alone.
+    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one, with the USN at which they end. Entries
+    /// that a replica held at the USN `held` come with their update alone.
     fn part(
         &self,
         tx: &mut Tx<'_>,
         source: &FeedSource,
-        mut chunk: SourceChunk,
+        (state, mut chunk): (LibraryState, SourceChunk),
         limits: Limits,
         held: Option<i64>,
-    ) -> Result<Part, StoreError> {
+    ) -> Result<(LibraryNews, i64), StoreError> {
         let posts = chunk.entries.iter().map(|entry| &entry.post);
         let statuses = Page::entities(tx, posts, self.view)?;
         let forms = EntryForms::load(tx, source.key, &chunk.entries, held, self.view)?;
-        let mut part = Part {
-            objects: Vec::new(),
-            gone: Vec::new(),
-            end: chunk.end,
+        let mut news = LibraryNews {
             more: chunk.more,
+            ..LibraryNews::empty(&name(source), state)
         };
-        let (mut bytes, mut last_usn) = (0, chunk.end);
+        let (mut bytes, mut end, mut last_usn) = (0, chunk.end, chunk.end);
         for entry in &chunk.entries {
             let Some(status) = statuses.get(&entry.post.id) else {
                 continue;
@@ -190,8 +188,8 @@ impl SourceReader<'_> {
                 continue;
             };
             bytes += entry.key.len() + value.get().len() + ENTRY_BYTES;
-            if bytes > limits.bytes && !part.objects.is_empty() {
-                (part.more, part.end) = (true, last_usn);
+            if bytes > limits.bytes && !news.objects.is_empty() {
+                (news.more, end) = (true, last_usn);
                 // Without tombstones in a full sync, which goes downward.
                 chunk.gone.retain(|gone| gone.usn <= last_usn);
                 break;
@@ -201,7 +199,7 @@ impl SourceReader<'_> {
             let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {
                 continue;
             };
-            part.objects.push(SyncedObject {
+            news.objects.push(SyncedObject {
                 key,
                 usn: Usn::NONE,
                 value,
@@ -212,18 +210,9 @@ impl SourceReader<'_> {
             let usn = Usn::NONE;
             Some(Tombstone { key, usn })
         });
-        part.gone = gone.collect();
-        Ok(part)
+        news.gone = gone.collect();
+        Ok((news, end))
     }
-}
-
-/// Part of a source's library.
-#[derive(Default)]
-struct Part {
-    objects: Vec<SyncedObject>,
-    gone: Vec<Tombstone>,
-    end: i64,
-    more: bool,
 }
 
 /// The name of a source's library.
