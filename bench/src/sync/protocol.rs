@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use driftline_core::sync::{
-    ACCOUNT_LIBRARY, DigestAnswer, DigestRequest, LibraryRequest, SyncAnswer, SyncRequest,
+    ACCOUNT_LIBRARY, DigestAnswer, LibraryRequest, SyncAnswer, SyncRequest,
 };
 use serde_json::Value;
 
@@ -88,7 +88,7 @@ impl Client {
 
     /// Asks for the digest of the account's library, which must have so many objects, and returns the time that it took.
     pub(super) fn digest(&mut self, objects: usize) -> Result<Duration, Failure> {
-        let body = serde_json::to_string(&DigestRequest {
+        let body = serde_json::to_string(&LibraryRequest {
             filter: None,
             cursor: None,
             library: ACCOUNT_LIBRARY.to_owned(),

@@ -1,8 +1,6 @@
 use std::{error::Error, time::Duration};
 
-use driftline_core::sync::{
-    DigestAnswer, DigestRequest, LibraryRequest, PushAnswer, SyncAnswer, SyncRequest,
-};
+use driftline_core::sync::{DigestAnswer, LibraryRequest, PushAnswer, SyncAnswer, SyncRequest};
 use reqwest::{
     Response, StatusCode,
     header::{CONTENT_TYPE, RETRY_AFTER},
@@ -184,7 +182,7 @@ impl Client {
     /// The same as those of [`Client::pull_chunk`].
     pub(crate) async fn digest(
         &self,
-        request: &DigestRequest,
+        request: &LibraryRequest,
         random: &mut Random<'_>,
     ) -> Result<DigestAnswer, ReplicaError> {
         let body = serde_json::to_string(request).map_err(ReplicaError::damaged)?;

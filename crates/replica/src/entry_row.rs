@@ -2,10 +2,10 @@ use std::{borrow::Cow, collections::BTreeMap, iter::repeat_n};
 
 use driftline_core::{
     post::Visibility,
-    sync::{LibraryDigest, ObjectKey, SyncedObject, is_partial_entry, merge_partial_entry},
+    sync::{LibraryDigest, ObjectKey, SyncedObject},
 };
 use driftline_db::{Column, DbError, Row, Tx};
-use driftline_mastodon::RawObject;
+use driftline_mastodon::{RawObject, is_partial_entry, merge_partial_entry};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 

@@ -270,7 +270,6 @@ impl Run<'_, '_> {
                     pushed => pushed?,
                 },
                 SyncStep::Done => break,
-                SyncStep::Stopped(stop) => return Err(self.stopped(stop)),
             }
         }
         while !self.sources.next().is_empty() {
@@ -358,7 +357,7 @@ impl Run<'_, '_> {
             SyncStep::Pull { cursor } => Some(own_request(cursor)),
             SyncStep::Push if self.direction == Direction::Pull => None,
             SyncStep::Done => None,
-            SyncStep::Push | SyncStep::Stopped(_) => return Vec::new(),
+            SyncStep::Push => return Vec::new(),
         };
         own.into_iter().chain(self.sources.next()).collect()
     }

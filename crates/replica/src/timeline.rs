@@ -358,9 +358,9 @@ fn mark(
     post: &RawObject<'_>,
 ) -> Result<Option<Value>, ReplicaError> {
     let uri = post.some_text("uri").unwrap_or_default();
-    let key = ObjectKey::of_post(kind, &uri).or_else(|_| {
+    let key = ObjectKey::named(kind, &uri).or_else(|_| {
         let id = post.some_text("id").unwrap_or_default();
-        ObjectKey::of_post(kind, &format!("id:{id}"))
+        ObjectKey::named(kind, &format!("id:{id}"))
     });
     match key {
         Ok(key) => Ok(object_row::get(tx, &key)?.and_then(|object| object.value)),

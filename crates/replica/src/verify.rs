@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use driftline_core::sync::{ACCOUNT_LIBRARY, DigestRequest, LibraryDigest};
+use driftline_core::sync::{ACCOUNT_LIBRARY, LibraryDigest, LibraryRequest};
 use serde::Serialize;
 
 use crate::{
@@ -92,7 +92,7 @@ impl Replica {
         client: &Client,
         context: &mut SyncContext<'_>,
     ) -> Result<VerifiedLibrary, ReplicaError> {
-        let request = DigestRequest {
+        let request = LibraryRequest {
             library: ACCOUNT_LIBRARY.to_owned(),
             filter: None,
             cursor: None,
@@ -185,7 +185,7 @@ impl Replica {
             server: client.server().to_string(),
             cause: cause.to_owned(),
         };
-        let mut request = DigestRequest {
+        let mut request = LibraryRequest {
             library: row.progress.library.clone(),
             filter: row.progress.filter.clone(),
             cursor: None,

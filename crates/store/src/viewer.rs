@@ -112,6 +112,8 @@ pub struct LazyReadableSources {
 pub struct ReadableSource {
     /// The source.
     pub key: SourceKey,
+    /// The relation of the viewer to it.
+    pub(crate) reader: Reader,
     /// The narrowest visibility of its posts that the viewer sees.
     pub shows: Visibility,
     /// True if the world may read it.
@@ -200,6 +202,7 @@ impl ReadableSources {
                 let scope = scope_from_row(row)?;
                 Ok(audience.shows(reader).map(|shows| ReadableSource {
                     key,
+                    reader,
                     shows,
                     is_public: audience == Audience::Public,
                     is_of: match (owner, reader) {

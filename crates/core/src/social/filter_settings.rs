@@ -34,7 +34,7 @@ named_enum! {
 }
 
 /// The settings of a filter, except for what it matches.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterSettings {
     /// The title: 1 to 256 characters.
     pub title: String,
@@ -43,6 +43,7 @@ pub struct FilterSettings {
     /// The action of apps.
     pub action: FilterAction,
     /// The time at which it ends by itself, in Unix ms.
+    #[serde(rename = "expires_at")]
     pub expires_at_ms: Option<i64>,
 }
 

@@ -3,28 +3,13 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::{ObjectKey, Usn, key::is_hex, same_value::versioned};
-use crate::{post::Visibility, predicate::Predicate};
+use crate::post::Visibility;
 
 /// A digest of the living objects of a library. It does not depend on their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LibraryDigest {
     count: u64,
     sum: u64,
-}
-
-/// The body of a request for a digest: `POST /api/driftline/v1/sync/digest`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct DigestRequest {
-    /// The library: `account`, or `source:ID`.
-    pub library: String,
-    /// The predicate that selects the posts of a source, in its JSON form.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
-    pub filter: Option<Predicate>,
-    /// The cursor of the previous answer, for the next part of a source's digest.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<String>,
 }
 
 /// The answer with a digest.
@@ -107,9 +92,8 @@ impl LibraryDigest {
 /// The digest of one object: the first 64 bits of the SHA-256 of its key, USN and value, each followed by a zero byte. The
 /// value is canonical JSON, without the members that only the server gives.
 pub fn object_digest(key: &ObjectKey, usn: Usn, value: &Value) -> u64 {
-    let value = versioned(key.kind(), value.clone());
-    let mut json = String::new();
-    write_canonical(&value, &mut json);
+    // The members of a `Value` have the order of their names' bytes, which is that of their scalar values.
+    let json = versioned(key.kind(), value.clone()).to_string();
     hash([key.as_str(), &usn.to_string(), &json])
 }
 
@@ -123,31 +107,6 @@ fn hash<const N: usize>(texts: [&str; N]) -> u64 {
     let mut first = [0; 8];
     first.copy_from_slice(&hash.finalize()[..8]);
     u64::from_be_bytes(first)
-}
-
-/// Writes JSON without spaces, with the members of objects by their names' Unicode scalar values.
-fn write_canonical(value: &Value, out: &mut String) {
-    match value {
-        Value::Object(members) => {
-            let mut names: Vec<&String> = members.keys().collect();
-            names.sort_unstable();
-            for (at, name) in names.into_iter().enumerate() {
-                out.push(if at == 0 { '{' } else { ',' });
-                out.push_str(&Value::from(name.as_str()).to_string());
-                out.push(':');
-                write_canonical(&members[name], out);
-            }
-            out.push_str(if members.is_empty() { "{}" } else { "}" });
-        }
-        Value::Array(items) => {
-            for (at, item) in items.iter().enumerate() {
-                out.push(if at == 0 { '[' } else { ',' });
-                write_canonical(item, out);
-            }
-            out.push_str(if items.is_empty() { "[]" } else { "]" });
-        }
-        other => out.push_str(&other.to_string()),
-    }
 }
 
 #[cfg(test)]
@@ -283,9 +242,8 @@ mod tests {
 
     #[test]
     fn canonical_json_has_one_order() {
-        let mut out = String::new();
         let value = json!({"b": [1, {}, []], "a": {"d": null, "c": "\"é"}, "": true});
-        write_canonical(&value, &mut out);
-        assert_eq!(out, r#"{"":true,"a":{"c":"\"é","d":null},"b":[1,{},[]]}"#);
+        let canonical = r#"{"":true,"a":{"c":"\"é","d":null},"b":[1,{},[]]}"#;
+        assert_eq!(value.to_string(), canonical);
     }
 }

@@ -43,7 +43,7 @@ impl DraftValue {
         if !self.language.as_deref().is_none_or(is_language) {
             return Err("language must be a tag such as en or pt-BR".to_owned());
         }
-        let is_uri = |uri: &str| ObjectKey::of_post(ObjectKind::Favourite, uri).is_ok();
+        let is_uri = |uri: &str| ObjectKey::named(ObjectKind::Favourite, uri).is_ok();
         match self.in_reply_to.as_deref().is_none_or(is_uri) {
             true => Ok(()),
             false => Err("in_reply_to must be the URI of a post".to_owned()),

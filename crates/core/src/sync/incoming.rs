@@ -130,7 +130,6 @@ fn merge_note(mut local: LocalObject, theirs: &Incoming) -> Outcome {
 
 /// The merged value; `None` if the changes overlap or the merged text is not valid.
 fn merged_note(local: &LocalObject, theirs: &Incoming) -> Option<Value> {
-    // A note on an account has its text there, too.
     let text = |value: &Value| {
         let note: Option<NoteValue> = serde_json::from_value(value.clone()).ok();
         note.map(|note| note.text)

@@ -15,25 +15,8 @@ pub struct ObjectKey(String);
 
 /// The reason why a text is not a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum KeyError {
-    /// It has no kind.
-    #[error("{0:?} is not a key; expected KIND:NAME, such as marker:home")]
-    NoKind(String),
-    /// It is too long.
-    #[error("a key has at most {MAX_KEY_BYTES} bytes")]
-    TooLong,
-    /// It has a control character.
-    #[error("a key has no control characters")]
-    Control,
-    /// The name is not of its kind.
-    #[error("{key:?} is not a key: {expected}")]
-    Name {
-        /// The text.
-        key: String,
-        /// The form that was expected after the kind.
-        expected: &'static str,
-    },
-}
+#[error("{0}")]
+pub struct KeyError(String);
 
 impl ObjectKey {
     /// Parses a key.
@@ -42,35 +25,36 @@ impl ObjectKey {
     /// [`KeyError`] if the text is not `KIND:NAME`, is too long, or has a name that its kind does not allow.
     pub fn parse(text: impl Into<String>) -> Result<Self, KeyError> {
         let text = text.into();
+        let refused = |reason: String| Err(KeyError(reason));
         if text.len() > MAX_KEY_BYTES {
-            return Err(KeyError::TooLong);
+            return refused(format!("a key has at most {MAX_KEY_BYTES} bytes"));
         }
         if text.chars().any(char::is_control) {
-            return Err(KeyError::Control);
+            return refused("a key has no control characters".to_owned());
         }
         let parts = text.split_once(':').filter(|(kind, name)| {
             let is_kind = kind.bytes().all(|b| b.is_ascii_lowercase() || b == b'-');
             !kind.is_empty() && is_kind && !name.is_empty()
         });
         let Some((kind, name)) = parts else {
-            return Err(KeyError::NoKind(text));
+            return refused(format!(
+                "{text:?} is not a key; expected KIND:NAME, such as marker:home"
+            ));
         };
         let expected = kind.parse().ok().and_then(|kind| refusal(kind, name));
         match expected {
-            Some(expected) => Err(KeyError::Name {
-                key: text,
-                expected,
-            }),
+            Some(expected) => refused(format!("{text:?} is not a key: {expected}")),
             None => Ok(Self(text)),
         }
     }
 
-    /// The key of a bookmark, favourite or note of a post. `post` is the post's URI.
+    /// The key of an object with this name: for a bookmark, favourite or note the post's URI, for a follow, block, mute or note
+    /// of an account its `acct` with a host.
     ///
     /// # Errors
-    /// [`KeyError`] if the URI is empty, too long, or has a control character.
-    pub fn of_post(kind: ObjectKind, post: &str) -> Result<Self, KeyError> {
-        Self::parse(format!("{}:{post}", kind.name()))
+    /// [`KeyError`] if the kind does not allow the name, or it is empty, too long, or has a control character.
+    pub fn named(kind: ObjectKind, name: &str) -> Result<Self, KeyError> {
+        Self::parse(format!("{}:{name}", kind.name()))
     }
 
     /// The key of a list, filter or draft with 128 random bits.
@@ -93,16 +77,7 @@ impl ObjectKey {
     /// # Errors
     /// [`KeyError`] if `list` is not the key of a list, or `acct` has no host.
     pub fn member(list: &Self, acct: &str) -> Result<Self, KeyError> {
-        let kind = ObjectKind::ListMember.name();
-        Self::parse(format!("{kind}:{}:{acct}", list.name()))
-    }
-
-    /// The key of a follow, block, mute or note of an account. `acct` has a host.
-    ///
-    /// # Errors
-    /// [`KeyError`] if `acct` has no host, is too long, or has a control character.
-    pub fn of_account(kind: ObjectKind, acct: &str) -> Result<Self, KeyError> {
-        Self::parse(format!("{}:{acct}", kind.name()))
+        Self::named(ObjectKind::ListMember, &format!("{}:{acct}", list.name()))
     }
 
     /// The kind; `None` if this version does not know it.
@@ -211,12 +186,12 @@ mod tests {
         let same = ObjectKey::parse(member.as_str()).expect("a key");
         assert_eq!(same.list_and_acct(), Some((list.clone(), "ann@a.example")));
         assert_eq!(list.list_and_acct(), None);
-        let bookmark = ObjectKey::of_post(ObjectKind::Bookmark, "https://a.example/1");
+        let bookmark = ObjectKey::named(ObjectKind::Bookmark, "https://a.example/1");
         let bookmark = bookmark.expect("a key");
         assert_eq!(bookmark.kind(), Some(ObjectKind::Bookmark));
         assert_eq!(bookmark.name(), "https://a.example/1");
         let later = ObjectKey::parse("later:1").expect("a key of a later version");
-        let note = ObjectKey::of_account(ObjectKind::AccountNote, "ann@local").expect("a key");
+        let note = ObjectKey::named(ObjectKind::AccountNote, "ann@local").expect("a key");
         assert_eq!(note.as_str(), "account-note:ann@local");
         assert_eq!(
             (note.kind(), note.name()),

@@ -18,13 +18,13 @@ pub struct SyncRequest {
     pub max_bytes: Option<u32>,
 }
 
-/// A library of a replica.
+/// A library of a replica. It is also the body of a request for a digest: `POST /api/driftline/v1/sync/digest`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LibraryRequest {
     /// The library: `account`, or `source:ID`.
     pub library: String,
-    /// The replica's cursor.
+    /// The replica's cursor. For the next part of a source's digest, the cursor of the previous answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cursor: Option<String>,
     /// The predicate that selects the replica's posts of a source, in its JSON form.

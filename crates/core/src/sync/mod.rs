@@ -10,7 +10,6 @@ mod incoming;
 mod key;
 mod kind;
 mod message;
-mod partial_entry;
 mod profile;
 mod progress;
 mod pushed;
@@ -26,7 +25,7 @@ mod usn;
 mod value;
 
 pub use conflict::{Conflict, ConflictReason, Outcome};
-pub use digest::{DigestAnswer, DigestRequest, LibraryDigest, object_digest};
+pub use digest::{DigestAnswer, LibraryDigest, object_digest};
 pub use draft::{DraftValue, MAX_DRAFT_CHARS};
 pub use incoming::{Incoming, incoming};
 pub use key::{KeyError, LOCAL_HOST, ObjectKey, POST_ID_PREFIX, UNNAMED_HOST};
@@ -35,7 +34,6 @@ pub use message::{
     ChangeResult, LibraryNews, LibraryRequest, LibraryState, PushAnswer, PushChange, PushRequest,
     SyncAnswer, SyncRequest, SyncedObject, Tombstone,
 };
-pub use partial_entry::{entry_update, is_partial_entry, merge_partial_entry};
 pub use profile::ProfileValue;
 pub use progress::{Binding, LibraryProgress};
 pub use pushed::{pushed, refused};
@@ -52,7 +50,6 @@ pub use sweep::{SweepMode, is_mass_deletion, library_gone, sweep};
 pub use text_merge::merge_lines;
 pub use usn::Usn;
 pub use value::{
-    AccountNoteValue, AccountValue, FilterValue, FollowValue, MAX_ACCOUNT_NOTE_CHARS,
-    MAX_NOTE_CHARS, MarkerValue, MuteValue, NoteValue, ObjectValue, PostValue, VALUE_FORM,
-    ValueError,
+    AccountValue, FilterValue, FollowValue, MAX_ACCOUNT_NOTE_CHARS, MAX_NOTE_CHARS, MarkerValue,
+    MuteValue, NoteValue, ObjectValue, PostValue, VALUE_FORM, ValueError,
 };

@@ -6,8 +6,8 @@ use super::{
 /// One synchronization of the account's library: it says what to request next, and takes the answers. The caller makes the
 /// requests and stores the results.
 ///
-/// After a failed request the caller drops the session. The next one begins with a pull, since the server may have been
-/// restored in between.
+/// After a failed request, and after an answer that stops it, the caller drops the session. The next one begins with a pull,
+/// since the server may have been restored in between.
 #[derive(Clone, Debug)]
 pub struct SyncSession {
     progress: LibraryProgress,
@@ -31,8 +31,6 @@ pub enum SyncStep {
     Push,
     /// Nothing: the synchronization is complete.
     Done,
-    /// Nothing: the synchronization was stopped.
-    Stopped(SyncStop),
 }
 
 /// Why a synchronization was stopped.
@@ -90,7 +88,6 @@ enum Phase {
     Checking,
     Pushing,
     Done,
-    Stopped(SyncStop),
 }
 
 impl SyncSession {
@@ -128,7 +125,6 @@ impl SyncSession {
             Phase::Resending => SyncStep::Push,
             Phase::Pushing if self.pushes < MAX_PUSHES => SyncStep::Push,
             Phase::Pushing | Phase::Done => SyncStep::Done,
-            Phase::Stopped(stop) => SyncStep::Stopped(stop.clone()),
         }
     }
 
@@ -151,57 +147,6 @@ impl SyncSession {
     /// [`SyncStop`] if the answer is of another server or account, is not valid, or does not come nearer to an end. The
     /// caller stores nothing of it.
     pub fn pulled(&mut self, answer: SyncAnswer) -> Result<Intake, SyncStop> {
-        let intake = self.take_answer(answer);
-        if let Err(stop) = &intake {
-            self.phase = Phase::Stopped(stop.clone());
-        }
-        intake
-    }
-
-    /// Takes the answer to `push`, and returns the progress that the caller stores with the results.
-    ///
-    /// # Errors
-    /// [`SyncStop`] if the answer is of another server or account. The caller stores nothing of it.
-    pub fn pushed(
-        &mut self,
-        push: &StoredPush,
-        answer: &PushAnswer,
-    ) -> Result<LibraryProgress, SyncStop> {
-        if let Err(stop) = self.bind(&answer.server, &answer.account) {
-            self.phase = Phase::Stopped(stop.clone());
-            return Err(stop);
-        }
-        self.pushes += 1;
-        // Deleting a list deletes its members, for example. The results do not name them.
-        let is_complete = !push.changes.iter().any(SentChange::may_change_others);
-        let takes_cursor = is_complete && self.progress.cursor.as_ref() == Some(&answer.before);
-        if takes_cursor {
-            self.progress.cursor = Some(answer.after.clone());
-        } else {
-            self.progress.ahead = Some(answer.after.clone());
-        }
-        if self.is_resending() || !takes_cursor {
-            self.phase = Phase::Pulling;
-        }
-        Ok(self.progress.clone())
-    }
-
-    /// Notes that nothing is pushed now: there is no dirty object, or the server cannot take a push.
-    pub fn nothing_to_push(&mut self) {
-        self.phase = match self.phase {
-            Phase::Resending => Phase::Pulling,
-            _ => Phase::Done,
-        };
-    }
-
-    /// Notes that the server has refused the device. The caller drops the stored push and takes a new identity. A pull comes
-    /// first, since it may be the server that was restored.
-    pub fn device_refused(&mut self) {
-        self.pushes += 1;
-        self.phase = Phase::Pulling;
-    }
-
-    fn take_answer(&mut self, answer: SyncAnswer) -> Result<Intake, SyncStop> {
         let binding = self.bind(&answer.server, &answer.account)?;
         self.chunks += 1;
         if self.chunks > MAX_CHUNKS {
@@ -230,6 +175,46 @@ impl SyncSession {
         }
         intake.progress = self.progress.clone();
         Ok(intake)
+    }
+
+    /// Takes the answer to `push`, and returns the progress that the caller stores with the results.
+    ///
+    /// # Errors
+    /// [`SyncStop`] if the answer is of another server or account. The caller stores nothing of it.
+    pub fn pushed(
+        &mut self,
+        push: &StoredPush,
+        answer: &PushAnswer,
+    ) -> Result<LibraryProgress, SyncStop> {
+        self.bind(&answer.server, &answer.account)?;
+        self.pushes += 1;
+        // Deleting a list deletes its members, for example. The results do not name them.
+        let is_complete = !push.changes.iter().any(SentChange::may_change_others);
+        let takes_cursor = is_complete && self.progress.cursor.as_ref() == Some(&answer.before);
+        if takes_cursor {
+            self.progress.cursor = Some(answer.after.clone());
+        } else {
+            self.progress.ahead = Some(answer.after.clone());
+        }
+        if self.is_resending() || !takes_cursor {
+            self.phase = Phase::Pulling;
+        }
+        Ok(self.progress.clone())
+    }
+
+    /// Notes that nothing is pushed now: there is no dirty object, or the server cannot take a push.
+    pub fn nothing_to_push(&mut self) {
+        self.phase = match self.phase {
+            Phase::Resending => Phase::Pulling,
+            _ => Phase::Done,
+        };
+    }
+
+    /// Notes that the server has refused the device. The caller drops the stored push and takes a new identity. A pull comes
+    /// first, since it may be the server that was restored.
+    pub fn device_refused(&mut self) {
+        self.pushes += 1;
+        self.phase = Phase::Pulling;
     }
 
     fn take_news(&mut self, news: LibraryNews, intake: &mut Intake) -> Result<(), SyncStop> {

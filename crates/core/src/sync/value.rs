@@ -2,25 +2,29 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{DraftValue, ObjectKey, ObjectKind, ProfileValue};
-use crate::social::{FilterAction, FilterContext, FilterKeyword, FilterSettings, ListSettings};
+use crate::social::{FilterKeyword, FilterSettings, ListSettings};
 
-/// The value of an object of a kind that this version knows. In JSON it is the `value` alone: the key names the kind.
+/// The value of an object of a kind that this version knows. Messages have the value alone ([`ObjectValue::json`]): the key
+/// names the kind.
 ///
 /// Stores keep digests of the JSON: a change of what [`ObjectValue::json`] writes for a stored object raises [`VALUE_FORM`].
-#[derive(Clone, Debug, PartialEq, Serialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum ObjectValue {
     /// A bookmark or favourite.
+    #[serde(alias = "bookmark", alias = "favourite")]
     Post(PostValue),
     /// A list.
     List(ListSettings),
-    /// An account of a list.
-    Member(AccountValue),
+    /// An account of a list, or a block.
+    #[serde(alias = "list-member", alias = "block")]
+    Account(AccountValue),
     /// A read marker.
     Marker(MarkerValue),
     /// A filter.
     Filter(FilterValue),
-    /// A note.
+    /// A note on a post or an account.
+    #[serde(alias = "account-note")]
     Note(NoteValue),
     /// A draft.
     Draft(DraftValue),
@@ -28,12 +32,8 @@ pub enum ObjectValue {
     Profile(ProfileValue),
     /// A follow.
     Follow(FollowValue),
-    /// A block.
-    Block(AccountValue),
     /// A mute.
     Mute(MuteValue),
-    /// A note on an account.
-    AccountNote(AccountNoteValue),
 }
 
 /// The value of a bookmark or favourite.
@@ -68,25 +68,23 @@ pub struct MarkerValue {
 /// The value of a filter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FilterValue {
-    /// The title.
-    pub title: String,
-    /// The contexts in which it applies.
-    pub contexts: Vec<FilterContext>,
-    /// Its effect on posts.
-    pub action: FilterAction,
-    /// The time at which it ends, in Unix ms.
-    pub expires_at: Option<i64>,
+    /// Its settings, which are members of the value itself.
+    #[serde(flatten)]
+    pub settings: FilterSettings,
     /// Its keywords.
     pub keywords: Vec<FilterKeyword>,
     /// The URIs of posts that it selects.
     pub posts: Vec<String>,
 }
 
-/// The value of a note.
+/// The value of a note on a post or an account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NoteValue {
-    /// The text: 1 to [`MAX_NOTE_CHARS`] characters.
+    /// The text: 1 to [`MAX_NOTE_CHARS`] characters; on an account to [`MAX_ACCOUNT_NOTE_CHARS`].
     pub text: String,
+    /// The ID by which the server knows the account. Devices omit it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<String>,
 }
 
 /// The value of a follow. Missing members are as in a new follow.
@@ -120,44 +118,14 @@ pub struct MuteValue {
     pub account: Option<String>,
 }
 
-/// The value of a note on an account.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct AccountNoteValue {
-    /// The text: 1 to [`MAX_ACCOUNT_NOTE_CHARS`] characters.
-    pub text: String,
-    /// The ID by which the server knows the account. Devices omit it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub account: Option<String>,
-}
-
 fn yes() -> bool {
     true
 }
 
 /// The reason why JSON is not a value of its key's kind.
 #[derive(Debug, thiserror::Error)]
-pub enum ValueError {
-    /// This version does not know the kind.
-    #[error("this server has no objects of the kind of {0}")]
-    UnknownKind(ObjectKey),
-    /// The JSON is not a value of the kind.
-    #[error("the value of {key} is not valid: {source}")]
-    Malformed {
-        /// The key.
-        key: ObjectKey,
-        /// The cause.
-        #[source]
-        source: serde_json::Error,
-    },
-    /// A member is not valid.
-    #[error("the value of {key} is not valid: {reason}")]
-    Invalid {
-        /// The key.
-        key: ObjectKey,
-        /// The reason.
-        reason: String,
-    },
-}
+#[error("{0}")]
+pub struct ValueError(String);
 
 impl ObjectValue {
     /// Reads the value of an object, as the server stores it: a filter has each context once and in order, and a profile no
@@ -166,35 +134,26 @@ impl ObjectValue {
     /// # Errors
     /// [`ValueError`] if the JSON is not a value of the key's kind.
     pub fn read(key: &ObjectKey, json: Value) -> Result<Self, ValueError> {
-        let kind = key.kind();
-        let kind = kind.ok_or_else(|| ValueError::UnknownKind(key.clone()))?;
-        let value = match kind {
-            ObjectKind::Bookmark | ObjectKind::Favourite => {
-                serde_json::from_value(json).map(Self::Post)
-            }
-            ObjectKind::List => serde_json::from_value(json).map(Self::List),
-            ObjectKind::ListMember => serde_json::from_value(json).map(Self::Member),
-            ObjectKind::Marker => serde_json::from_value(json).map(Self::Marker),
-            ObjectKind::Filter => serde_json::from_value(json).map(Self::Filter),
-            ObjectKind::Note => serde_json::from_value(json).map(Self::Note),
-            ObjectKind::Draft => serde_json::from_value(json).map(Self::Draft),
-            ObjectKind::Profile => serde_json::from_value(json).map(Self::Profile),
-            ObjectKind::Follow => serde_json::from_value(json).map(Self::Follow),
-            ObjectKind::Block => serde_json::from_value(json).map(Self::Block),
-            ObjectKind::Mute => serde_json::from_value(json).map(Self::Mute),
-            ObjectKind::AccountNote => serde_json::from_value(json).map(Self::AccountNote),
+        let Some(kind) = key.kind() else {
+            return Err(ValueError(format!(
+                "this server has no objects of the kind of {key}"
+            )));
         };
-        let mut value = value.map_err(|source| ValueError::Malformed {
-            key: key.clone(),
-            source,
-        })?;
+        let invalid =
+            |reason: String| ValueError(format!("the value of {key} is not valid: {reason}"));
+        let of_kind = Value::Object([(kind.name().to_owned(), json)].into_iter().collect());
+        let value: Result<Self, _> = serde_json::from_value(of_kind);
+        let mut value = value.map_err(|error| invalid(error.to_string()))?;
         let checked = match &mut value {
             Self::Marker(marker) => match marker.place() {
                 Some(_) => Ok(()),
                 None => Err("last_read must be decimal digits".to_owned()),
             },
-            Self::Note(note) => check_text("a note", &note.text, MAX_NOTE_CHARS),
-            Self::AccountNote(note) => {
+            Self::Note(note) if kind == ObjectKind::Note => {
+                note.account = None;
+                check_text("a note", &note.text, MAX_NOTE_CHARS)
+            }
+            Self::Note(note) => {
                 check_text("a note on an account", &note.text, MAX_ACCOUNT_NOTE_CHARS)
             }
             Self::Filter(filter) => filter.check(),
@@ -203,17 +162,16 @@ impl ObjectValue {
             Self::Mute(mute) => check_end(mute.expires_at),
             _ => Ok(()),
         };
-        let invalid = |reason| ValueError::Invalid {
-            key: key.clone(),
-            reason,
-        };
         checked.map(|()| value).map_err(invalid)
     }
 
     /// The JSON of the value.
     pub fn json(&self) -> Value {
-        // Their keys are texts, so nothing can fail.
-        serde_json::to_value(self).unwrap_or_default()
+        match serde_json::to_value(self) {
+            Ok(Value::Object(of_kind)) => of_kind.into_values().next().unwrap_or_default(),
+            // Their keys are texts, so nothing can fail.
+            _ => Value::Null,
+        }
     }
 }
 
@@ -234,24 +192,14 @@ impl MarkerValue {
 }
 
 impl FilterValue {
-    /// Its settings.
-    pub fn settings(&self) -> FilterSettings {
-        FilterSettings {
-            title: self.title.clone(),
-            contexts: self.contexts.clone(),
-            action: self.action,
-            expires_at_ms: self.expires_at,
-        }
-    }
-
     /// Brings the contexts into their order, and checks the limits.
     fn check(&mut self) -> Result<(), String> {
-        let settings = self.settings().checked();
-        self.contexts = settings.map_err(|error| error.to_string())?.contexts;
+        let settings = self.settings.clone().checked();
+        self.settings = settings.map_err(|error| error.to_string())?;
         for keyword in &self.keywords {
             keyword.check().map_err(|error| error.to_string())?;
         }
-        check_end(self.expires_at)
+        check_end(self.settings.expires_at_ms)
     }
 }
 

@@ -216,7 +216,6 @@ impl Replica {
                 self.session = None;
                 return true;
             }
-            SyncStep::Stopped(stop) => panic!("{stop}"),
         }
         if around.rng.random_bool(faults.loss) {
             self.crash();

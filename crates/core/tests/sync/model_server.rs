@@ -290,7 +290,7 @@ impl ServerStore {
     /// The reason why a value is not stored.
     pub(crate) fn refusal(&self, key: &ObjectKey, value: &Value) -> Option<&'static str> {
         let has = |kind: ObjectKind, acct: &str| {
-            let key = ObjectKey::of_account(kind, acct).expect("a key");
+            let key = ObjectKey::named(kind, acct).expect("a key");
             self.value(&key).is_some()
         };
         if let Some((list, acct)) = key.list_and_acct() {

@@ -49,25 +49,18 @@ impl LibraryHistory {
                 })
             },
         )?;
-        let library = found.ok_or(match owner {
+        let mut library = found.ok_or(match owner {
             LibraryOwner::Account(_) => StoreError::NoAccount,
             LibraryOwner::Source(_) => StoreError::NoSource,
         })?;
-        match owner {
-            LibraryOwner::Account(account) if tx.is_distributed() => {
-                Ok(library.with_objects_up_to(object::last_usn(tx, account)?))
-            }
-            _ => Ok(library),
+        if let LibraryOwner::Account(account) = owner
+            && tx.is_distributed()
+        {
+            let last = object::last_usn(tx, account)?;
+            library.last_given = last.max(library.update_count);
+            library.update_count = last.min(library.update_count);
         }
-    }
-
-    /// The library with objects that were read with another snapshot, of which this is the last USN.
-    fn with_objects_up_to(self, last: i64) -> LibraryHistory {
-        LibraryHistory {
-            update_count: self.update_count.min(last),
-            last_given: self.update_count.max(last),
-            ..self
-        }
+        Ok(library)
     }
 
     /// The nonce of the opening in which a USN was given; empty if no USN was given up to it.
@@ -117,8 +110,13 @@ impl LibraryHistory {
     }
 }
 
-/// Raises the epoch of an account's library.
-pub(crate) fn raise_epoch(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
+/// Makes every replica of an account's library begin with a full sync. Must be written below the
+/// account's root.
+///
+/// # Errors
+/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
+/// fails.
+pub fn require_full(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
     let owner = LibraryOwner::Account(account);
     let raised = tx.execute(
         &format!("update library set epoch = epoch + 1 where {IS_OWNERS}"),

@@ -160,12 +160,6 @@ impl Library {
         })
     }
 
-    /// Continues above a USN that was given.
-    fn go_on_above(&mut self, usn: i64) {
-        self.update_count = self.update_count.max(usn);
-        self.before = self.update_count;
-    }
-
     /// Takes the next USN.
     pub(crate) fn next_usn(&mut self) -> i64 {
         self.update_count += 1;

@@ -140,20 +140,24 @@ pub(crate) fn without_digest(
 
 /// An object's digest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct ObjectDigest {
+pub struct ObjectDigest {
     pub(crate) id: i64,
     /// The USN of the version to which the digest belongs.
     pub(crate) usn: i64,
     pub(crate) digest: i64,
 }
 
-/// Stores digests of objects, except for objects that have changed since. Returns the number of those that were stored.
-pub(crate) fn store_digests(
+/// Stores digests of objects, except for objects that have changed since they were read. Returns the number of those that were
+/// stored. Must be written below the account's root.
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn store_digests(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     digests: &[ObjectDigest],
-) -> Result<u64, DbError> {
-    tx.execute_many(
+) -> Result<u64, StoreError> {
+    Ok(tx.execute_many(
         "update library_object set digest = r.digest, digest_form = $2
          from {rows as r(id, usn, digest)}
          where account_id = $1 and library_object.id = r.id and library_object.usn = r.usn",
@@ -163,7 +167,7 @@ pub(crate) fn store_digests(
             Column::i64(digests.iter().map(|of| of.usn)),
             Column::i64(digests.iter().map(|of| of.digest)),
         ],
-    )
+    )?)
 }
 
 /// Removes an object of an account, and its row in the table of its kind.
@@ -218,7 +222,8 @@ impl AccountLibrary {
         library.last_opening = last_opening;
         if tx.is_distributed() {
             // The library's node may not show the last commit yet.
-            library.go_on_above(last_usn(tx, account)?);
+            library.update_count = library.update_count.max(last_usn(tx, account)?);
+            library.before = library.update_count;
         }
         let account = owner.id();
         Ok(AccountLibrary { account, library })

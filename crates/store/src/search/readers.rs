@@ -91,6 +91,8 @@ fn kind(shows: i64, is_published: bool) -> u8 {
 
 #[cfg(test)]
 mod tests {
+    use driftline_core::names::audience::Reader;
+
     use super::*;
     use crate::{
         id_types::{InstanceId, SourceId, SourceKey},
@@ -113,6 +115,7 @@ mod tests {
                     id: SourceId::new(7),
                     instance: InstanceId::new(1),
                 },
+                reader: Reader::Member,
                 shows,
                 is_public,
                 is_of,

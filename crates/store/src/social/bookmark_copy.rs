@@ -103,7 +103,7 @@ pub fn outdated(
         },
     )?;
     let posts: Vec<PostKey> = marks.iter().map(|(_, post, _)| *post).collect();
-    let versions = versions(tx, account, &posts)?;
+    let versions = timeline::shown_versions(tx, &posts, Viewer::Account(account))?;
     let outdated = marks.into_iter().filter_map(|(id, post, stored)| {
         let shown = versions.get(&post.post).cloned();
         (shown != stored).then_some(OutdatedBookmark { id, stored, shown })
@@ -148,18 +148,6 @@ pub fn renew(
         ],
     )?;
     Ok(changed.len())
-}
-
-/// The versions of posts that an account is shown now, by [`PostKey::post`]. Posts that it may not see are missing.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn versions(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    posts: &[PostKey],
-) -> Result<HashMap<LocalId, String>, StoreError> {
-    timeline::shown_versions(tx, posts, Viewer::Account(account))
 }
 
 /// The posts of all instances with the names of these posts.

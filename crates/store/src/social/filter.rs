@@ -419,7 +419,10 @@ pub(crate) fn by_ids(
 }
 
 /// The number of posts in the filters with these keys.
-pub(crate) fn count_posts(
+///
+/// # Errors
+/// [`StoreError::Db`] if the database fails.
+pub fn count_posts(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     keys: &[&ObjectKey],

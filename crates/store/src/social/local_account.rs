@@ -230,6 +230,9 @@ pub fn by_ids(
     tx: &mut Tx<'_>,
     accounts: &[LocalAccountId],
 ) -> Result<Vec<LocalAccount>, StoreError> {
+    if accounts.is_empty() {
+        return Ok(Vec::new());
+    }
     let ids = Column::i64(accounts.iter().map(|id| sql(*id)));
     select(tx, "where id {in $1} and not deleting", &[&ids])
 }

@@ -7,12 +7,13 @@ use driftline_core::{
 };
 use driftline_db::{Column, Row, Tx};
 
-use super::{bookmark_copy, local_account, object_keys, parsed};
+use super::{local_account, object_keys, parsed};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, LocalId, from_sql, sql},
     library::object::{self, AccountLibrary},
-    posts::timeline::{PostKey, Range},
+    posts::timeline::{self, PostKey, Range},
+    viewer::Viewer,
 };
 
 fn kind(mark: Mark) -> ObjectKind {
@@ -48,7 +49,10 @@ pub fn set(
         return Ok(());
     }
     let shown = match mark {
-        Mark::Bookmark => bookmark_copy::versions(tx, account, &[key])?.remove(&key.post),
+        Mark::Bookmark => {
+            let viewer = Viewer::Account(account);
+            timeline::shown_versions(tx, &[key], viewer)?.remove(&key.post)
+        }
         Mark::Favourite => None,
     };
     let object_key = object_keys::for_post(tx, account, kind(mark), key)?;

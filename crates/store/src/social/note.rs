@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use driftline_core::sync::{KeyError, MAX_NOTE_CHARS, ObjectKey, ObjectKind};
+use driftline_core::sync::{KeyError, ObjectKey, ObjectKind};
 use driftline_db::{Column, Tx};
 
 use super::local_account;
@@ -23,12 +23,9 @@ pub enum NoteRefused {
     /// The account has too many notes.
     #[error("an account has at most {MAX_NOTES} notes")]
     Many,
-    /// The text is empty, too long or contains U+0000.
-    #[error("a note has 1 to {MAX_NOTE_CHARS} characters, and no U+0000")]
-    Text,
 }
 
-/// Sets the note about a post. The same text changes nothing.
+/// Sets the note about a post. The text is that of a valid value. The same text changes nothing.
 ///
 /// # Errors
 /// [`StoreError::NoAccount`] if the account does not exist (any more); [`StoreError::Db`] if the
@@ -40,14 +37,10 @@ pub fn set(
     text: &str,
     now_ms: i64,
 ) -> Result<Result<(), NoteRefused>, StoreError> {
-    let key = match ObjectKey::of_post(ObjectKind::Note, post_key) {
+    let key = match ObjectKey::named(ObjectKind::Note, post_key) {
         Ok(key) => key,
         Err(refused) => return Ok(Err(refused.into())),
     };
-    let chars = text.chars().take(MAX_NOTE_CHARS + 1).count();
-    if !(1..=MAX_NOTE_CHARS).contains(&chars) || text.contains('\0') {
-        return Ok(Err(NoteRefused::Text));
-    }
     local_account::require(tx, account)?;
     let id = match find(tx, account, post_key)? {
         Some((_, known)) if known == text => return Ok(Ok(())),

@@ -11,11 +11,9 @@ use driftline_db::{Column, DbError, Tx};
 use super::local_account;
 use crate::{
     error::StoreError,
-    id_types::{
-        AccountId, InstanceId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql,
-    },
+    id_types::{AccountId, LocalAccountId, LocalId, account_id, from_sql, local_account_id, sql},
     posts::{
-        account,
+        account, instance,
         timeline::{self, PostKey},
     },
     viewer::Viewer,
@@ -37,7 +35,7 @@ pub(crate) fn for_post(
 ) -> Result<ObjectKey, StoreError> {
     let name = post_names(tx, account, &[post])?.remove(&post.post);
     let name = name.unwrap_or_else(|| local_name(post.post));
-    let key = ObjectKey::of_post(kind, &name);
+    let key = ObjectKey::named(kind, &name);
     key.map_err(|error| StoreError::unreadable("a post's name", &error))
 }
 
@@ -70,7 +68,7 @@ pub(crate) fn post_names(
 
 /// True if the key of an object of any kind with this name can be stored.
 fn may_be_in_key(name: &str) -> bool {
-    ObjectKey::of_post(ObjectKind::Favourite, name).is_ok()
+    ObjectKey::named(ObjectKind::Favourite, name).is_ok()
 }
 
 fn local_name(post: LocalId) -> String {
@@ -98,7 +96,7 @@ pub(crate) fn for_account(
     account: AccountId,
 ) -> Result<ObjectKey, StoreError> {
     let accts = accts(tx, &[account])?;
-    let key = |acct: &str| ObjectKey::of_account(kind, acct);
+    let key = |acct: &str| ObjectKey::named(kind, acct);
     with_acct(account, accts.get(&account), key)
 }
 
@@ -131,37 +129,21 @@ fn accts(
         .filter(|id| local_account_id(*id).is_none())
         .collect();
     let mut accts = HashMap::new();
-    let known = match local.is_empty() {
-        true => Vec::new(),
-        false => local_account::by_ids(tx, &local)?,
-    };
-    for account in known {
+    for account in local_account::by_ids(tx, &local)? {
         let acct = format!("{}@{LOCAL_HOST}", account.name.key());
         accts.insert(account_id(account.id), acct);
     }
     let names = account::names(tx, &others)?;
-    let instances: Vec<InstanceId> = names.values().map(|(instance, _)| *instance).collect();
-    let origins = origins(tx, &instances)?;
+    let instances = match names.is_empty() {
+        true => Vec::new(),
+        false => instance::all(tx)?,
+    };
     for (id, (instance, acct)) in names {
-        let origin = origins.get(&instance).map_or("", String::as_str);
+        let instance = instances.iter().find(|of| of.id == instance);
+        let origin = instance.map_or("", |of| of.origin.as_str());
         if let Some(key) = AcctKey::new(&acct, origin) {
             accts.insert(id, key.as_str().to_owned());
         }
     }
     Ok(accts)
-}
-
-fn origins(
-    tx: &mut Tx<'_>,
-    instances: &[InstanceId],
-) -> Result<HashMap<InstanceId, String>, DbError> {
-    if instances.is_empty() {
-        return Ok(HashMap::new());
-    }
-    let found = tx.query(
-        "select id, origin from instance where id {in $1}",
-        &[&Column::i64(instances.iter().map(|id| sql(*id)))],
-        |row| Ok((from_sql(row.i64("id")?)?, row.text("origin")?)),
-    )?;
-    Ok(found.into_iter().collect())
 }

@@ -46,18 +46,20 @@ pub(super) fn put(
                 applied(list::create_with_key(tx, account, key, settings, now_ms)?)
             }
         },
-        ObjectValue::Member(_) => add_member(tx, context, key)?,
+        ObjectValue::Account(_) if key.kind() == Some(ObjectKind::ListMember) => {
+            add_member(tx, context, key)?
+        }
         ObjectValue::Marker(value) => set_marker(tx, context, key, &value)?,
-        ObjectValue::Note(value) => {
+        ObjectValue::Note(value) if key.kind() == Some(ObjectKind::Note) => {
             applied(note::set(tx, account, key.name(), &value.text, now_ms)?)
         }
         ObjectValue::Filter(value) => filter_change::put(tx, context, key, &value, living)?,
         ObjectValue::Draft(value) => applied(draft::set(tx, account, key, &value, now_ms)?),
         ObjectValue::Profile(value) => set_profile(tx, context, value)?,
         value @ (ObjectValue::Follow(_)
-        | ObjectValue::Block(_)
+        | ObjectValue::Account(_)
         | ObjectValue::Mute(_)
-        | ObjectValue::AccountNote(_)) => relations::put(tx, context, key, &value, living)?,
+        | ObjectValue::Note(_)) => relations::put(tx, context, key, &value, living)?,
     })
 }
 
@@ -99,9 +101,8 @@ pub(super) fn delete(
             | ObjectKind::Mute
             | ObjectKind::AccountNote),
         ) => return relations::delete(tx, context, kind, object),
-        Some(ObjectKind::Marker | ObjectKind::Profile) | None => {
-            return Ok(Err("devices do not delete such objects".to_owned()));
-        }
+        // A push of their deletion is refused before.
+        Some(ObjectKind::Marker | ObjectKind::Profile) | None => {}
     }
     Ok(Ok(()))
 }

@@ -4,7 +4,7 @@ use driftline_db::Tx;
 use super::{
     cursor::Cursor,
     start::{self, Start},
-    values::{self, Posts, ShownPosts},
+    values::{self, ShownPosts},
 };
 use crate::{
     error::StoreError,
@@ -46,27 +46,59 @@ pub fn chunk_with_copies(
     max_bytes: usize,
     shown: ShownPosts<'_>,
 ) -> Result<Option<Chunk>, StoreError> {
-    let limits = Limits {
-        entries: max_entries.max(1),
-        bytes: max_bytes,
-        shown,
-    };
+    let max_entries = max_entries.max(1);
     let library = LibraryHistory::load(tx, LibraryOwner::Account(account))?;
-    match (start::decide(tx, library, cursor)?, cursor) {
-        (Start::Full { cursor }, _) => full(tx, account, cursor, limits).map(Some),
-        (Start::Changes, Some(cursor)) => {
-            changes(tx, account, library, cursor.position(), limits).map(Some)
+    let (state, cursor, above, up_to) = match (start::decide(tx, library, cursor)?, cursor) {
+        (Start::Full { cursor }, _) => {
+            let up_to = cursor
+                .below
+                .map_or(cursor.usn, |below| cursor.usn.min(below - 1));
+            (LibraryState::Full, cursor, 0, up_to)
         }
-        (Start::Diverged, Some(cursor)) => Ok(Some(Chunk {
-            state: LibraryState::Diverged,
-            cursor: cursor.clone(),
-            more: false,
-            objects: Vec::new(),
-            gone: Vec::new(),
-        })),
+        (Start::Changes, Some(known)) => {
+            let count = library.update_count;
+            let cursor = Cursor::at(tx, library, count)?;
+            (LibraryState::Changes, cursor, known.position(), count)
+        }
+        (Start::Diverged, Some(cursor)) => {
+            return Ok(Some(Chunk {
+                state: LibraryState::Diverged,
+                cursor: cursor.clone(),
+                more: false,
+                objects: Vec::new(),
+                gone: Vec::new(),
+            }));
+        }
         // Without a cursor it is always a full sync.
-        (Start::Current | Start::Changes | Start::Diverged, _) => Ok(None),
-    }
+        (Start::Current | Start::Changes | Start::Diverged, _) => return Ok(None),
+    };
+    let is_full = state == LibraryState::Full;
+    let (living, order) = match is_full {
+        true => ("and not removed", "desc"),
+        false => ("", "asc"),
+    };
+    let found = tx.query(
+        &format!(
+            "select {OBJECT_COLUMNS} from library_object
+             where account_id = $1 and usn > $2 and usn <= $3 {living}
+             order by usn {order} limit $4"
+        ),
+        &[&sql(account), &above, &up_to, &(i64::from(max_entries) + 1)],
+        KnownObject::from_row,
+    )?;
+    let page = Page::fill(tx, account, &found, max_entries, max_bytes, shown)?;
+    let last = page.last_usn.filter(|_| page.has_more);
+    Ok(Some(Chunk {
+        state,
+        cursor: Cursor {
+            after: last.filter(|_| !is_full),
+            below: last.filter(|_| is_full),
+            ..cursor
+        },
+        more: page.has_more,
+        objects: page.objects,
+        gone: page.gone,
+    }))
 }
 
 /// The number of objects that an account has: those of a full sync that begins now.
@@ -80,81 +112,6 @@ pub fn count_objects(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<u64, St
         |row| row.i64("objects"),
     )?;
     Ok(count.cast_unsigned())
-}
-
-/// The limits of a chunk, and the posts in it.
-#[derive(Clone, Copy)]
-struct Limits<'a> {
-    entries: u32,
-    bytes: usize,
-    shown: ShownPosts<'a>,
-}
-
-/// The objects and tombstones above a USN.
-fn changes(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    library: LibraryHistory,
-    above: i64,
-    limits: Limits<'_>,
-) -> Result<Chunk, StoreError> {
-    let found = tx.query(
-        &format!(
-            "select {OBJECT_COLUMNS} from library_object
-             where account_id = $1 and usn > $2 and usn <= $3 order by usn limit $4"
-        ),
-        &[
-            &sql(account),
-            &above,
-            &library.update_count,
-            &(i64::from(limits.entries) + 1),
-        ],
-        KnownObject::from_row,
-    )?;
-    let page = Page::fill(tx, account, &found, limits)?;
-    let after = page.last_usn.unwrap_or(above);
-    Ok(Chunk {
-        state: LibraryState::Changes,
-        cursor: Cursor {
-            after: page.has_more.then_some(after),
-            ..Cursor::at(tx, library, library.update_count)?
-        },
-        more: page.has_more,
-        objects: page.objects,
-        gone: page.gone,
-    })
-}
-
-/// The living objects of a full sync at its cursor.
-fn full(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    cursor: Cursor,
-    limits: Limits<'_>,
-) -> Result<Chunk, StoreError> {
-    let found = tx.query(
-        &format!(
-            "select {OBJECT_COLUMNS} from library_object
-             where account_id = $1 and usn < $2 and usn <= $3 and not removed
-             order by usn desc limit $4"
-        ),
-        &[
-            &sql(account),
-            &cursor.below.unwrap_or(i64::MAX),
-            &cursor.usn,
-            &(i64::from(limits.entries) + 1),
-        ],
-        KnownObject::from_row,
-    )?;
-    let page = Page::fill(tx, account, &found, limits)?;
-    let below = page.last_usn.filter(|_| page.has_more);
-    Ok(Chunk {
-        state: LibraryState::Full,
-        cursor: Cursor { below, ..cursor },
-        more: page.has_more,
-        objects: page.objects,
-        gone: page.gone,
-    })
 }
 
 /// The first of some objects that fit into a chunk.
@@ -173,18 +130,20 @@ impl Page {
         tx: &mut Tx<'_>,
         account: LocalAccountId,
         found: &[KnownObject],
-        limits: Limits<'_>,
+        max_entries: u32,
+        max_bytes: usize,
+        shown: ShownPosts<'_>,
     ) -> Result<Page, StoreError> {
         let (mut page, mut bytes, mut entries) = (Page::default(), 0, 0);
         // Not all at once: a few large values may fill the chunk.
         for batch in found.chunks(VALUES_AT_ONCE) {
-            let mut values = values::load(tx, account, batch, Posts::Shown(limits.shown))?;
+            let mut values = values::load(tx, account, batch, Some(shown))?;
             for object in batch {
                 let value = values.remove(&object.key);
                 let value = value.map(|value| RawJson::from(&value.json()));
                 let value_bytes = value.as_ref().map_or(0, |value| value.get().len());
                 bytes += ENTRY_BYTES + object.key.as_str().len() + value_bytes;
-                if entries == limits.entries || (entries > 0 && bytes > limits.bytes) {
+                if entries == max_entries || (entries > 0 && bytes > max_bytes) {
                     page.has_more = true;
                     return Ok(page);
                 }

@@ -1,7 +1,7 @@
 use driftline_core::sync::{ObjectKey, RawJson, SyncedObject};
 use driftline_db::{Column, Tx};
 
-use super::values::{self, Posts, ShownPosts};
+use super::values::{self, ShownPosts};
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, sql},
@@ -30,7 +30,7 @@ pub fn current_objects(
         ],
         KnownObject::from_row,
     )?;
-    let mut values = values::load(tx, account, &objects, Posts::Shown(shown))?;
+    let mut values = values::load(tx, account, &objects, Some(shown))?;
     let objects = objects.into_iter().filter_map(|object| {
         Some(SyncedObject {
             value: RawJson::from(&values.remove(&object.key)?.json()),

@@ -1,6 +1,6 @@
 //! The last push of each device, so that a push whose answer was lost is stored once.
 
-use driftline_core::sync::Usn;
+use driftline_core::sync::PushRequest;
 use driftline_db::Tx;
 
 use crate::{
@@ -19,8 +19,7 @@ pub enum Replay {
     Refused,
 }
 
-/// Compares a push with the last one of its device. `previous` and `hash` are the hashes of the
-/// bodies of the push before it and of the push itself. Only [`Replay::Answer`] is final without the
+/// Compares a push with the last one of its device. `hash` is that of its body. Only [`Replay::Answer`] is final without the
 /// account's root.
 ///
 /// # Errors
@@ -28,17 +27,15 @@ pub enum Replay {
 pub fn replay(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    device: &str,
-    sequence: Usn,
-    previous: &str,
+    push: &PushRequest,
     hash: &str,
 ) -> Result<Replay, StoreError> {
-    let Ok(sequence) = i64::try_from(sequence.get()) else {
+    let Ok(sequence) = i64::try_from(push.sequence.get()) else {
         return Ok(Replay::Refused);
     };
     let last = tx.query_opt(
         "select sequence, push_hash, answer from sync_device where account_id = $1 and device = $2",
-        &[&sql(account), &device],
+        &[&sql(account), &push.device],
         |row| {
             let last = (row.i64("sequence")?, row.text("push_hash")?);
             Ok((last, row.text("answer")?))
@@ -48,7 +45,7 @@ pub fn replay(
         return Ok(Replay::New);
     };
     let is_again = sequence == last_sequence && hash == last_hash;
-    let is_next = last_sequence.checked_add(1) == Some(sequence) && previous == last_hash;
+    let is_next = last_sequence.checked_add(1) == Some(sequence) && push.previous == last_hash;
     Ok(match (is_again, is_next) {
         // The changes are stored, so comparing them again changes nothing.
         (true, _) if answer.is_empty() => Replay::New,
@@ -66,8 +63,7 @@ pub fn replay(
 pub fn record(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
-    device: &str,
-    sequence: Usn,
+    push: &PushRequest,
     hash: &str,
     answer: &str,
     now_ms: i64,
@@ -77,19 +73,20 @@ pub fn record(
         false => "",
     };
     // A larger one is refused by `replay`.
-    let sequence = i64::try_from(sequence.get()).unwrap_or(i64::MAX);
+    let sequence = i64::try_from(push.sequence.get()).unwrap_or(i64::MAX);
+    let device = &push.device;
     tx.execute_later(
         "insert into sync_device (account_id, device, sequence, push_hash, answer, used_at_ms)
          values ($1, $2, $3, $4, $5, $6)
          on conflict (account_id, device) do update
              set sequence = $3, push_hash = $4, answer = $5, used_at_ms = $6",
-        &[&sql(account), &device, &sequence, &hash, &answer, &now_ms],
+        &[&sql(account), device, &sequence, &hash, &answer, &now_ms],
     )?;
     Ok(tx.execute_later(
         "delete from sync_device where account_id = $1 and device in
              (select device from sync_device where account_id = $1 and device <> $2
               order by used_at_ms desc, device limit $3 offset $3)",
-        &[&sql(account), &device, &(MAX_DEVICES - 1)],
+        &[&sql(account), device, &(MAX_DEVICES - 1)],
     )?)
 }
 

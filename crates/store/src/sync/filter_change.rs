@@ -32,18 +32,6 @@ pub fn filter_post_names(
     Ok(names.into_values().collect())
 }
 
-/// The number of posts in those filters that have these keys.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn count_filter_posts(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    keys: &[&ObjectKey],
-) -> Result<usize, StoreError> {
-    filter::count_posts(tx, account, keys)
-}
-
 /// Gives a filter another value, or adds it. The reason if it is refused.
 ///
 /// Posts without a name stay: the device does not know them. Posts that the account cannot see are left out, since the filter
@@ -76,7 +64,7 @@ pub(super) fn put(
         .filter_map(|name| resolved.posts.get(name));
     posts.extend(found.copied().filter(|post| kept.insert(post.post)));
     let content = FilterContent {
-        settings: value.settings(),
+        settings: value.settings.clone(),
         keywords: value.keywords.clone(),
         posts,
     };

@@ -3,7 +3,7 @@ use driftline_db::Tx;
 
 use super::{
     cursor::{Cursor, current_cursor},
-    values::{self, Posts},
+    values,
 };
 use crate::{
     error::StoreError,
@@ -16,13 +16,9 @@ use crate::{
 pub enum DigestReading {
     /// The digest, with the cursor of a replica that has all of the library.
     Whole(Cursor, LibraryDigest),
-    /// Too many digests of objects are not stored. These are some of them, for [`store_digests`].
-    Missing(ObjectDigests),
+    /// Too many digests of objects are not stored. These are some of them, for [`super::store_digests`].
+    Missing(Vec<ObjectDigest>),
 }
-
-/// Digests of objects of one library.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ObjectDigests(Vec<ObjectDigest>);
 
 /// Reads the digest of an account's library.
 ///
@@ -39,26 +35,13 @@ pub fn library_digest(
     missing.truncate(COMPUTED_AT_ONCE);
     let digests = digests(tx, account, &missing)?;
     if is_too_many {
-        return Ok(DigestReading::Missing(ObjectDigests(digests)));
+        return Ok(DigestReading::Missing(digests));
     }
     let mut digest = object::stored_digests(tx, account)?;
     for one in digests.iter().filter(|of| of.digest != NO_VALUE_DIGEST) {
         digest.add(one.digest.cast_unsigned());
     }
     Ok(DigestReading::Whole(cursor, digest))
-}
-
-/// Stores digests of objects, except for objects that have changed since they were read. Returns the number of those that were
-/// stored. Must be written below the account's root.
-///
-/// # Errors
-/// [`StoreError::Db`] if the database fails.
-pub fn store_digests(
-    tx: &mut Tx<'_>,
-    account: LocalAccountId,
-    digests: &ObjectDigests,
-) -> Result<u64, StoreError> {
-    Ok(object::store_digests(tx, account, &digests.0)?)
 }
 
 /// The digests of living objects.
@@ -69,7 +52,7 @@ fn digests(
 ) -> Result<Vec<ObjectDigest>, StoreError> {
     let mut digests = Vec::with_capacity(objects.len());
     for batch in objects.chunks(VALUES_AT_ONCE) {
-        let values = values::load(tx, account, batch, Posts::Omitted)?;
+        let values = values::load(tx, account, batch, None)?;
         digests.extend(batch.iter().map(|object| {
             let value = values.get(&object.key);
             let digest = value.map(|value| object_digest(&object.key, object.usn(), &value.json()));

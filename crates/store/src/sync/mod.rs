@@ -15,7 +15,6 @@ mod library_digest;
 mod push;
 mod relations;
 mod source_chunk;
-mod source_count;
 mod source_reading;
 mod start;
 mod values;
@@ -23,13 +22,17 @@ mod values;
 pub use chunk::{Chunk, chunk_with_copies, count_objects};
 pub use current_objects::current_objects;
 pub use cursor::{Cursor, CursorError, current_cursor, held_after, source_cursor};
-pub use filter_change::{MAX_NEW_FILTER_POSTS, count_filter_posts, filter_post_names};
-pub use library_digest::{DigestReading, ObjectDigests, library_digest, store_digests};
+pub use filter_change::{MAX_NEW_FILTER_POSTS, filter_post_names};
+pub use library_digest::{DigestReading, library_digest};
 pub use push::{Pushed, Resolved, push};
 pub use source_chunk::{
-    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView, has_news,
-    source_changes, source_newest, source_update_count,
+    SourceChunk, SourceEntry, SourceFilter, SourceLimits, SourceTombstone, count_shown_entries,
+    has_news, source_changes, source_newest, source_update_count,
 };
-pub use source_count::{ShownEntries, count_shown_entries};
-pub use start::{Start, require_full, source_start, start};
+pub use start::{Start, source_start, start};
 pub use values::{CopyWriter, ShownPosts};
+
+pub use crate::library::{
+    history::require_full,
+    object::{ObjectDigest, store_digests},
+};

@@ -1,8 +1,6 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use driftline_core::sync::{
-    ChangeResult, ObjectKey, ObjectKind, ObjectValue, PushChange, Usn, same_value,
-};
+use driftline_core::sync::{ChangeResult, ObjectKey, ObjectValue, PushChange, Usn, same_value};
 use driftline_db::{Root, Tx};
 
 use super::{
@@ -60,11 +58,6 @@ impl Resolved {
         }
         Ok(())
     }
-}
-
-/// True if a change of an object of this kind may change the relations of the other account.
-pub(super) fn changes_other(kind: ObjectKind) -> bool {
-    matches!(kind, ObjectKind::Follow | ObjectKind::Block)
 }
 
 /// The result of a push.

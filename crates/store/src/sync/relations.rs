@@ -8,7 +8,7 @@ use driftline_db::Tx;
 
 use super::{
     apply::{Applied, ChangeContext, applied},
-    push::{Resolved, changes_other},
+    push::Resolved,
 };
 use crate::{
     error::StoreError,
@@ -47,11 +47,11 @@ pub(super) fn put(
                 followed => applied(followed),
             }
         }
-        ObjectValue::Block(_) => applied(relation.change(tx, RelationMove::Block)?),
+        ObjectValue::Account(_) => applied(relation.change(tx, RelationMove::Block)?),
         ObjectValue::Mute(value) => {
             applied(relation.mute(tx, value.notifications, value.expires_at)?)
         }
-        ObjectValue::AccountNote(value) => {
+        ObjectValue::Note(value) => {
             let (account, other) = (context.account, relation.other.canonical_id);
             applied(account_note::set(
                 tx,
@@ -114,8 +114,10 @@ fn target(
         }),
         None => named,
     };
+    // The others change nothing of the other account.
+    let needs_lock = matches!(kind, ObjectKind::Follow | ObjectKind::Block);
     let may_change =
-        |other: &RelatedAccount| !changes_other(kind) || is_locked(resolved, other.canonical_id);
+        |other: &RelatedAccount| !needs_lock || is_locked(resolved, other.canonical_id);
     let Some(other) = found.filter(may_change) else {
         return Ok(Err(UNKNOWN.to_owned()));
     };

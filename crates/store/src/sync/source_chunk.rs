@@ -6,7 +6,6 @@
 //! them ([`left_usns`]). Later changes of an entry that has left concern others, and move neither
 //! the entry nor its tombstone in these readers' sequence.
 
-use driftline_core::names::audience::Reader;
 use driftline_db::Tx;
 
 use super::source_reading::{ReadItems, SourceItem, SourceReading, UsnStream};
@@ -18,15 +17,6 @@ use crate::{
     posts::timeline::TimelinePost,
     viewer::LazyReadableSources,
 };
-
-/// A source's library, as one kind of reader sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SourceView {
-    /// The source.
-    pub key: SourceKey,
-    /// The kind of reader.
-    pub reader: Reader,
-}
 
 /// The largest size of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +51,6 @@ pub struct SourceChunk {
 pub struct SourceEntry {
     /// Its last USN. If it comes instead of a tombstone, the USN of the other entry's end.
     pub usn: i64,
-    /// Its first USN. It counts entries that the reader may not see.
-    pub first_usn: i64,
     /// The USN since which the post has changed only without an edit. It is `usn` if that is not known, if there is a filter,
     /// or if the source lists the post at several places.
     pub content_usn: i64,
@@ -123,31 +111,30 @@ pub fn source_update_count(tx: &mut Tx<'_>, source: SourceKey) -> Result<i64, St
 /// [`SourceChunk::end`] is the USN up to which all was read; the library's last one if nothing is left.
 ///
 /// # Errors
-/// [`StoreError::NoSource`] if the source does not exist, or the viewer is no such reader of it;
+/// [`StoreError::NoSource`] if the source does not exist, or the viewer may not read it;
 /// [`StoreError::Db`] if the database fails.
 pub fn source_changes(
     tx: &mut Tx<'_>,
-    view: SourceView,
+    source: SourceKey,
     sources: &LazyReadableSources,
     filter: SourceFilter<'_>,
     after: i64,
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
-    let reading = SourceReading::begin(tx, view, sources, filter, limits)?;
-    let top = source_update_count(tx, view.key)?;
-    changes(tx, view, &reading, (after, top), limits)
+    let reading = SourceReading::begin(tx, source, sources, filter, limits)?;
+    let top = source_update_count(tx, source)?;
+    changes(tx, &reading, (after, top), limits)
 }
 
 /// The changes after the first USN, up to the second one, which is the library's last.
 fn changes(
     tx: &mut Tx<'_>,
-    view: SourceView,
     reading: &SourceReading<'_>,
     (after, top): (i64, i64),
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
     let mut part = reading.read(tx, UsnStream::Changes { after }, after, top)?;
-    if let Some(column) = left_usns::column(view.reader) {
+    if let Some(column) = left_usns::column(reading.source.reader) {
         let departures = UsnStream::Departures { after, column };
         let left = reading.read(tx, departures, after, part.end)?;
         part.end = left.end;
@@ -163,18 +150,18 @@ fn changes(
 /// are no tombstones: once all parts were read, the changes after `top` follow ([`source_changes`]).
 ///
 /// # Errors
-/// [`StoreError::NoSource`] if the source does not exist, or the viewer is no such reader of it;
+/// [`StoreError::NoSource`] if the source does not exist, or the viewer may not read it;
 /// [`StoreError::Db`] if the database fails.
 pub fn source_newest(
     tx: &mut Tx<'_>,
-    view: SourceView,
+    source: SourceKey,
     sources: &LazyReadableSources,
     filter: SourceFilter<'_>,
     top: i64,
     below: i64,
     limits: SourceLimits,
 ) -> Result<SourceChunk, StoreError> {
-    let reading = SourceReading::begin(tx, view, sources, filter, limits)?;
+    let reading = SourceReading::begin(tx, source, sources, filter, limits)?;
     let up_to = top.min(below.saturating_sub(1));
     let part = reading.read(tx, UsnStream::Newest { top }, 0, up_to)?;
     Ok(part.into_chunk(limits, 0))
@@ -184,22 +171,38 @@ pub fn source_newest(
 /// out within [`SourceLimits::new`]'s number of rows.
 ///
 /// # Errors
-/// [`StoreError::NoSource`] if the source does not exist, or has changed and the viewer is no such
-/// reader of it; [`StoreError::Db`] if the database fails.
+/// [`StoreError::NoSource`] if the source does not exist, or has changed and the viewer may not
+/// read it; [`StoreError::Db`] if the database fails.
 pub fn has_news(
     tx: &mut Tx<'_>,
-    view: SourceView,
+    source: SourceKey,
     sources: &LazyReadableSources,
     after: i64,
 ) -> Result<bool, StoreError> {
-    let top = source_update_count(tx, view.key)?;
+    let top = source_update_count(tx, source)?;
     if top <= after {
         return Ok(false);
     }
     let limits = SourceLimits::new(1);
-    let reading = SourceReading::begin(tx, view, sources, None, limits)?.plain();
-    let chunk = changes(tx, view, &reading, (after, top), limits)?;
+    let reading = SourceReading::begin(tx, source, sources, None, limits)?;
+    let chunk = changes(tx, &reading, (after, top), limits)?;
     Ok(chunk.more || !chunk.entries.is_empty() || !chunk.gone.is_empty())
+}
+
+/// Counts the entries of a source that the viewer is shown, among the next 10,000 above an entry's ID. Also returns the ID of the
+/// last entry that was looked at; `None` if no others follow. A post at two places counts twice.
+///
+/// # Errors
+/// [`StoreError::NoSource`] if the source does not exist, or the viewer may not read it; [`StoreError::Db`] if the database
+/// fails.
+pub fn count_shown_entries(
+    tx: &mut Tx<'_>,
+    source: SourceKey,
+    sources: &LazyReadableSources,
+    above: Option<i64>,
+) -> Result<(u64, Option<i64>), StoreError> {
+    let reading = SourceReading::begin(tx, source, sources, None, SourceLimits::new(1))?;
+    reading.count(tx, above.unwrap_or(i64::MIN), MAX_COUNTED)
 }
 
 impl ReadItems {
@@ -226,6 +229,8 @@ impl ReadItems {
     }
 }
 
+/// The number of entries that are looked at together to be counted.
+const MAX_COUNTED: u32 = 10_000;
 /// The largest number of rows that are read for one chunk.
 const MAX_ROWS: u32 = 20_000;
 /// The number of posts that are compared with a filter for one chunk.

@@ -2,20 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use driftline_core::names::{
-    audience::{Audience, Reader},
-    object_uri::UriKey,
-};
+use driftline_core::names::{audience::Reader, object_uri::UriKey};
 use driftline_db::{Column, DbError, Tx};
 
 use super::{
     entry_row::EntryRow,
-    source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone, SourceView},
-    source_count::ShownEntries,
+    source_chunk::{SourceEntry, SourceFilter, SourceLimits, SourceTombstone},
 };
 use crate::{
     error::StoreError,
-    id_types::sql,
+    id_types::{SourceKey, sql},
     posts::{
         account_profile,
         content_scope::ReadableScopes,
@@ -81,43 +77,27 @@ pub(super) struct ReadItems {
 
 /// The reading of a source's library for one viewer.
 pub(super) struct SourceReading<'f> {
-    view: SourceView,
     filter: SourceFilter<'f>,
-    source: ReadableSource,
+    pub(super) source: ReadableSource,
     limits: SourceLimits,
-    /// True if entries need no USNs of their content and of profiles.
-    is_plain: bool,
 }
 
 impl<'f> SourceReading<'f> {
-    /// Begins a reading. Fails with [`StoreError::NoSource`] if the viewer is no such reader.
+    /// Begins a reading. Fails with [`StoreError::NoSource`] if the viewer may not read the source.
     pub(super) fn begin(
         tx: &mut Tx<'_>,
-        view: SourceView,
+        key: SourceKey,
         sources: &LazyReadableSources,
         filter: SourceFilter<'f>,
         limits: SourceLimits,
     ) -> Result<SourceReading<'f>, StoreError> {
-        let readable = sources.get(tx)?.of(view.key.id);
-        // Each kind of reader is shown the same posts in every source that it may read at all.
-        let shows = Audience::Public.shows(view.reader);
-        let is_reader =
-            |source: &ReadableSource| source.key == view.key && Some(source.shows) == shows;
+        let readable = sources.get(tx)?.of(key.id);
+        let source = readable.filter(|source| source.key == key);
         Ok(SourceReading {
-            view,
             filter,
-            source: readable.filter(is_reader).ok_or(StoreError::NoSource)?,
+            source: source.ok_or(StoreError::NoSource)?,
             limits,
-            is_plain: false,
         })
-    }
-
-    /// The reading without the USNs of content and of profiles, for callers that only look whether there are entries.
-    pub(super) fn plain(self) -> Self {
-        Self {
-            is_plain: true,
-            ..self
-        }
     }
 
     /// Reads a stream between two USNs, of which the first is excluded.
@@ -187,14 +167,14 @@ impl<'f> SourceReading<'f> {
 
     /// Counts the entries that the viewer is shown among the next ones above an ID. Entries that others alone are shown change
     /// nothing. For the owner, who is shown all, the entries' own columns decide. A post that is narrowed meanwhile counts until
-    /// the source's library is notified.
+    /// the source's library is notified. Also returns the last ID that was looked at, if others may follow.
     pub(super) fn count(
         &self,
         tx: &mut Tx<'_>,
         above: i64,
         limit: u32,
-    ) -> Result<ShownEntries, StoreError> {
-        let key = self.view.key;
+    ) -> Result<(u64, Option<i64>), StoreError> {
+        let key = self.source.key;
         let scope = self.source.scope;
         let (shown, looked_at, last) = tx.query_one(
             "select count(*) as looked_at, max(e.id) as last_id,
@@ -214,7 +194,7 @@ impl<'f> SourceReading<'f> {
                 &key.instance_id(),
                 &above,
                 &self.source.shows.narrowness(),
-                &(self.view.reader == Reader::Owner),
+                &(self.source.reader == Reader::Owner),
                 &self.source.is_published(),
                 &Column::i64(ReadableScopes::of_scope(scope).all()),
                 &scope.sql(),
@@ -225,10 +205,8 @@ impl<'f> SourceReading<'f> {
                 Ok((counts.0, counts.1, row.opt_i64("last_id")?))
             },
         )?;
-        Ok(ShownEntries {
-            shown: shown.cast_unsigned(),
-            last: last.filter(|_| looked_at >= i64::from(limit)),
-        })
+        let last = last.filter(|_| looked_at >= i64::from(limit));
+        Ok((shown.cast_unsigned(), last))
     }
 
     /// The next rows of a stream.
@@ -240,7 +218,7 @@ impl<'f> SourceReading<'f> {
         up_to: i64,
         count: u32,
     ) -> Result<Vec<EntryRow>, DbError> {
-        let key = self.view.key;
+        let key = self.source.key;
         let usn = stream.column();
         let order = match stream.is_upward() {
             true => "asc",
@@ -267,7 +245,7 @@ impl<'f> SourceReading<'f> {
     fn may_have_ended(&self, stream: UsnStream, row: &EntryRow) -> bool {
         match stream {
             UsnStream::Changes { after } => {
-                self.view.reader == Reader::Owner && row.first_usn <= after
+                self.source.reader == Reader::Owner && row.first_usn <= after
             }
             UsnStream::Departures { after, .. } => row.first_usn <= after,
             UsnStream::Newest { .. } => false,
@@ -289,7 +267,6 @@ impl<'f> SourceReading<'f> {
     ) -> Result<Vec<SourceItem>, StoreError> {
         let mut entries = match stream {
             UsnStream::Departures { .. } => HashMap::new(),
-            UsnStream::Changes { .. } if self.is_plain => self.entries(tx, rows)?,
             UsnStream::Changes { after } => self.changed_entries(tx, rows, after)?,
             UsnStream::Newest { top } => self.last_entries(tx, rows, top)?,
         };
@@ -339,7 +316,6 @@ impl<'f> SourceReading<'f> {
         let entry = |(row, post): (EntryRow, TimelinePost)| {
             let entry = SourceEntry {
                 usn: row.at_usn,
-                first_usn: row.first_usn,
                 content_usn: row.content_usn(),
                 profile_usn: None,
                 place: post.id,
@@ -359,7 +335,7 @@ impl<'f> SourceReading<'f> {
     ) -> Result<(), DbError> {
         let authors = entries.values().filter_map(|entry| entry.post.account);
         let authors: HashSet<i64> = authors.map(sql).collect();
-        let renamed = account_profile::change_usns(tx, self.view.key, authors)?;
+        let renamed = account_profile::change_usns(tx, self.source.key, authors)?;
         for entry in entries.values_mut() {
             let author = entry.post.account.map(sql);
             entry.profile_usn = author.and_then(|author: i64| renamed.get(&author).copied());
@@ -434,7 +410,7 @@ impl<'f> SourceReading<'f> {
         let place = |row: &EntryRow| Place {
             id: row.id,
             post_id: row.post_id,
-            instance_id: self.view.key.instance_id(),
+            instance_id: self.source.key.instance_id(),
             returns: row.returns,
         };
         let places: Vec<Place> = there.iter().map(place).collect();
@@ -479,7 +455,6 @@ impl<'f> SourceReading<'f> {
             let item = match other {
                 Some((other, post)) => SourceItem::Entry(Box::new(SourceEntry {
                     usn,
-                    first_usn: other.first_usn,
                     content_usn: usn,
                     profile_usn: None,
                     place: post.id,
@@ -500,7 +475,7 @@ impl<'f> SourceReading<'f> {
             "select id, upstream_id, uri, claimed from post where id {in $1} and instance_id = $2",
             &[
                 &Column::i64(post_ids.iter().copied()),
-                &self.view.key.instance_id(),
+                &self.source.key.instance_id(),
             ],
             |row| {
                 Ok(PostName {
@@ -515,7 +490,7 @@ impl<'f> SourceReading<'f> {
 
     /// The entries of posts by ascending USN, also those that have ended.
     fn rows_of_posts(&self, tx: &mut Tx<'_>, post_ids: &[i64]) -> Result<Vec<EntryRow>, DbError> {
-        let key = self.view.key;
+        let key = self.source.key;
         let columns = EntryRow::columns("usn");
         let mut rows = tx.query(
             &format!(
@@ -543,7 +518,7 @@ impl<'f> SourceReading<'f> {
         let uris: Vec<UriKey> = posts.iter().filter_map(PostName::uri_key).collect();
         let mut named: HashMap<UriKey, i64> = HashMap::new();
         if !uris.is_empty() {
-            let instance_ids = [self.view.key.instance_id()];
+            let instance_ids = [self.source.key.instance_id()];
             let found = object_uri::posts_named_later(tx, &uris, &instance_ids)?;
             let found = tx.rows(found)?.into_iter();
             named = found.map(|(key, post)| (key, post.post_id)).collect();

@@ -4,10 +4,7 @@ use super::cursor::Cursor;
 use crate::{
     error::StoreError,
     id_types::{LocalAccountId, SourceKey},
-    library::{
-        LibraryOwner,
-        history::{self, LibraryHistory},
-    },
+    library::{LibraryOwner, history::LibraryHistory},
 };
 
 /// The way in which a replica is brought up to date.
@@ -60,42 +57,28 @@ pub(super) fn decide(
     library: LibraryHistory,
     cursor: Option<&Cursor>,
 ) -> Result<Start, StoreError> {
-    let newest = |tx: &mut Tx<'_>| {
-        let newest = Cursor::at(tx, library, library.update_count)?;
-        let cursor = Cursor {
-            below: Some(library.update_count.saturating_add(1)),
-            ..newest
-        };
-        Ok(Start::Full { cursor })
+    if let Some(cursor) = cursor {
+        // First, since a full sync would remove what this store has lost.
+        if !library.has_given(tx, &cursor.nonce, cursor.usn)? {
+            return Ok(Start::Diverged);
+        }
+        if cursor.below.is_some() {
+            return Ok(Start::Full {
+                cursor: cursor.clone(),
+            });
+        }
+        if cursor.epoch == library.epoch && cursor.position() >= library.horizon {
+            // A cursor may be above the changes that a distributed store shows at this moment.
+            return Ok(match cursor.position() >= library.update_count {
+                true => Start::Current,
+                false => Start::Changes,
+            });
+        }
+    }
+    let newest = Cursor::at(tx, library, library.update_count)?;
+    let cursor = Cursor {
+        below: Some(library.update_count.saturating_add(1)),
+        ..newest
     };
-    let Some(cursor) = cursor else {
-        return newest(tx);
-    };
-    // First, since a full sync would remove what this store has lost.
-    if !library.has_given(tx, &cursor.nonce, cursor.usn)? {
-        return Ok(Start::Diverged);
-    }
-    if cursor.below.is_some() {
-        return Ok(Start::Full {
-            cursor: cursor.clone(),
-        });
-    }
-    if cursor.epoch != library.epoch || cursor.position() < library.horizon {
-        return newest(tx);
-    }
-    // A cursor may be above the changes that a distributed store shows at this moment.
-    Ok(match cursor.position() >= library.update_count {
-        true => Start::Current,
-        false => Start::Changes,
-    })
-}
-
-/// Makes every replica of an account's library begin with a full sync. Must be written below the
-/// account's root.
-///
-/// # Errors
-/// [`StoreError::NoAccount`] if the account does not exist; [`StoreError::Db`] if the database
-/// fails.
-pub fn require_full(tx: &mut Tx<'_>, account: LocalAccountId) -> Result<(), StoreError> {
-    history::raise_epoch(tx, account)
+    Ok(Start::Full { cursor })
 }

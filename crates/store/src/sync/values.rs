@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use driftline_core::{
     social::{MarkedTimeline, Relation},
     sync::{
-        AccountNoteValue, AccountValue, FilterValue, FollowValue, MarkerValue, MuteValue,
-        NoteValue, ObjectKey, ObjectKind, ObjectValue, PostValue, ProfileValue,
+        AccountValue, FilterValue, FollowValue, MarkerValue, MuteValue, NoteValue, ObjectKey,
+        ObjectKind, ObjectValue, PostValue, ProfileValue,
     },
 };
 use driftline_db::Tx;
@@ -53,28 +53,18 @@ pub(super) fn find(
     };
     let value = match object.is_removed {
         true => None,
-        false => load(tx, account, std::slice::from_ref(&object), Posts::Names)?.remove(key),
+        false => load(tx, account, std::slice::from_ref(&object), None)?.remove(key),
     };
     Ok(Some((object, value)))
 }
 
-/// The posts in values.
-#[derive(Clone, Copy)]
-pub(super) enum Posts<'a> {
-    /// None, as digests leave them out.
-    Omitted,
-    /// The names of filters' posts.
-    Names,
-    /// The names of filters' posts, and what the server adds of the posts of bookmarks and favourites.
-    Shown(ShownPosts<'a>),
-}
-
-/// The values of objects, by their keys, with one query for each kind. Objects that were removed have none.
+/// The values of objects, by their keys, with one query for each kind. Objects that were removed have none. With `shown`,
+/// bookmarks and favourites have what the server adds of their posts.
 pub(super) fn load(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     objects: &[KnownObject],
-    posts: Posts<'_>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<HashMap<ObjectKey, ObjectValue>, StoreError> {
     let mut kinds: HashMap<ObjectKind, HashMap<i64, &ObjectKey>> = HashMap::new();
     for object in objects.iter().filter(|object| !object.is_removed) {
@@ -85,7 +75,7 @@ pub(super) fn load(
     }
     let mut values = HashMap::with_capacity(objects.len());
     for (kind, keys) in kinds {
-        for (id, value) in load_kind(tx, account, kind, &keys, posts)? {
+        for (id, value) in load_kind(tx, account, kind, &keys, shown)? {
             if let Some(key) = keys.get(&id) {
                 values.insert((*key).clone(), value);
             }
@@ -109,13 +99,13 @@ fn load_kind(
     account: LocalAccountId,
     kind: ObjectKind,
     keys: &HashMap<i64, &ObjectKey>,
-    posts: Posts<'_>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
     let ids: Vec<i64> = keys.keys().copied().collect();
     Ok(match kind {
         ObjectKind::Bookmark | ObjectKind::Favourite => {
             let marks = marked_post::by_ids(tx, account, &ids)?;
-            mark_values(tx, &marks, keys, posts)?
+            mark_values(tx, &marks, keys, shown)?
         }
         ObjectKind::List => {
             let lists = list::by_ids(tx, account, &ids)?.into_iter();
@@ -127,7 +117,7 @@ fn load_kind(
             let members = list_member::members_by_ids(tx, account, &ids)?.into_iter();
             let values = members.map(|(id, member)| {
                 let account = Some(member.to_string());
-                (id, ObjectValue::Member(AccountValue { account }))
+                (id, ObjectValue::Account(AccountValue { account }))
             });
             values.collect()
         }
@@ -143,7 +133,7 @@ fn load_kind(
         }
         ObjectKind::Filter => {
             let filters = filter::by_ids(tx, account, &ids)?;
-            filter_values(tx, account, filters, posts)?
+            filter_values(tx, account, filters)?
         }
         ObjectKind::Follow | ObjectKind::Block => {
             let rows = relation::by_objects(tx, account, &ids)?.into_iter();
@@ -165,11 +155,11 @@ fn load_kind(
         ObjectKind::AccountNote => {
             let notes = account_note::by_ids(tx, account, &ids)?.into_iter();
             let values = notes.map(|note| {
-                let value = AccountNoteValue {
+                let value = NoteValue {
                     text: note.text,
                     account: Some(note.other.to_string()),
                 };
-                (note.id, ObjectValue::AccountNote(value))
+                (note.id, ObjectValue::Note(value))
             });
             values.collect()
         }
@@ -178,7 +168,8 @@ fn load_kind(
             let mut texts = note::by_keys(tx, account, &names)?;
             let values = keys.iter().filter_map(|(id, key)| {
                 let text = texts.remove(key.name())?;
-                Some((*id, ObjectValue::Note(NoteValue { text })))
+                let account = None;
+                Some((*id, ObjectValue::Note(NoteValue { text, account })))
             });
             values.collect()
         }
@@ -207,12 +198,8 @@ fn mark_values(
     tx: &mut Tx<'_>,
     marks: &[MarkedPost],
     keys: &HashMap<i64, &ObjectKey>,
-    posts: Posts<'_>,
+    shown: Option<ShownPosts<'_>>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
-    let shown = match posts {
-        Posts::Shown(shown) => Some(shown),
-        Posts::Omitted | Posts::Names => None,
-    };
     let posts: Vec<PostKey> = marks.iter().map(|mark| mark.key).collect();
     let seen = match shown {
         Some(shown) => timeline::by_post_ids_in(tx, &posts, shown.sources)?,
@@ -249,7 +236,7 @@ fn relation_value(row: &RelationRow) -> ObjectValue {
     let account = Some(row.other.to_string());
     let is_requested = row.pair.outgoing == Relation::RequestingFollow;
     match row.pair.outgoing {
-        Relation::Blocking => ObjectValue::Block(AccountValue { account }),
+        Relation::Blocking => ObjectValue::Account(AccountValue { account }),
         _ => ObjectValue::Follow(FollowValue {
             reblogs: row.show_boosts,
             notify: row.notified.is_some(),
@@ -263,24 +250,15 @@ fn filter_values(
     tx: &mut Tx<'_>,
     account: LocalAccountId,
     filters: Vec<Filter>,
-    posts: Posts<'_>,
 ) -> Result<Vec<(i64, ObjectValue)>, StoreError> {
-    let filtered: Vec<PostKey> = match posts {
-        Posts::Omitted => Vec::new(),
-        Posts::Names | Posts::Shown(_) => filters
-            .iter()
-            .flat_map(|filter| filter.posts.iter().map(|post| post.key))
-            .collect(),
-    };
+    let filtered = filters.iter().flat_map(|filter| &filter.posts);
+    let filtered: Vec<PostKey> = filtered.map(|post| post.key).collect();
     let names = object_keys::post_names(tx, account, &filtered)?;
     let values = filters.into_iter().map(|filter| {
         let keywords = filter.keywords.into_iter().map(|keyword| keyword.rule);
         let posts = filter.posts.iter();
         let value = FilterValue {
-            title: filter.settings.title,
-            contexts: filter.settings.contexts,
-            action: filter.settings.action,
-            expires_at: filter.settings.expires_at_ms,
+            settings: filter.settings,
             keywords: keywords.collect(),
             posts: posts
                 .filter_map(|post| names.get(&post.key.post).cloned())

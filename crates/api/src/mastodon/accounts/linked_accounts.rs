@@ -155,10 +155,7 @@ impl AccountIds {
                 .iter()
                 .filter_map(|id| local_account_id(*id))
                 .collect();
-            let accounts = match local.is_empty() {
-                true => Vec::new(),
-                false => local_account::by_ids(tx, &local)?,
-            };
+            let accounts = local_account::by_ids(tx, &local)?;
             let ids = |account: LocalAccount| Self {
                 copy_id: copy_id(&account.name, address),
                 ..Self::sole(account_id(account.id))

@@ -9,7 +9,7 @@ use driftline_mastodon::iso_8601;
 use driftline_store::{
     AccountId, LocalAccountId, StoreError, Tx,
     social::{
-        account_note::{self, AccountNote},
+        account_note::{self, AccountNote, AccountNoteRefused},
         copy_relations::RelationContext,
         mute::{self, Mute},
         relation::{self, ChangeRefused, FollowOptions, RelationRow},
@@ -251,13 +251,14 @@ async fn change<S>(caller: &LoggedIn<S>, id: u64, change: RelationMove) -> JsonR
 }
 
 /// Changes how the account stands to another one that it knows, and answers how the two stand after it.
-async fn act<S, T>(
+async fn act<S, T, R: Send + 'static>(
     caller: &LoggedIn<S>,
     id: u64,
-    act: impl Fn(&mut Tx<'_>, RelationContext) -> Result<Result<T, ChangeRefused>, StoreError>
-    + Send
-    + 'static,
-) -> JsonResult<Value> {
+    act: impl Fn(&mut Tx<'_>, RelationContext) -> Result<Result<T, R>, StoreError> + Send + 'static,
+) -> JsonResult<Value>
+where
+    ApiError: From<R>,
+{
     let requested_id = AccountId::new(id);
     entity(caller, requested_id).await?;
     let other = AccountIds::find(caller, requested_id).await?;
@@ -273,16 +274,50 @@ async fn act<S, T>(
         Err(refused) => Ok(Err(refused)),
     };
     match caller.app.store.write(root, write).await {
-        Ok(Ok(relationship)) => Ok(Json(relationship)),
-        Ok(Err(ChangeRefused::Oneself)) => Err(ApiError::Forbidden("This is your own account")),
-        Ok(Err(ChangeRefused::Relation(RelationRefused::NotRequested))) => Err(ApiError::NotFound),
-        Ok(Err(ChangeRefused::Relation(_))) => {
-            Err(ApiError::Forbidden("This action is not allowed"))
-        }
+        Ok(done) => Ok(Json(done?)),
         // It was deleted meanwhile.
         Err(StoreError::NoAccount) => Err(ApiError::NotFound),
         Err(error) => Err(error.into()),
     }
+}
+
+impl From<ChangeRefused> for ApiError {
+    fn from(refused: ChangeRefused) -> Self {
+        match refused {
+            ChangeRefused::Oneself => Self::Forbidden("This is your own account"),
+            ChangeRefused::Relation(RelationRefused::NotRequested) => Self::NotFound,
+            ChangeRefused::Relation(_) => Self::Forbidden("This action is not allowed"),
+        }
+    }
+}
+
+impl From<AccountNoteRefused> for ApiError {
+    fn from(refused: AccountNoteRefused) -> Self {
+        Self::invalid(refused)
+    }
+}
+
+/// Removes what the account has about another one, and about its copy. The other one may be gone.
+async fn remove<S>(
+    caller: &LoggedIn<S>,
+    id: u64,
+    remove: fn(&mut Tx<'_>, LocalAccountId, AccountId) -> Result<bool, StoreError>,
+) -> JsonResult<Value> {
+    let (requested_id, now_ms) = (AccountId::new(id), caller.now_ms());
+    let other = AccountIds::find(caller, requested_id).await?;
+    let write = caller.write(move |tx, account| {
+        let mut is_removed = false;
+        for id in other.all() {
+            is_removed |= remove(tx, account, id)?;
+        }
+        let relationship = own_relationship(tx, account, other, now_ms)?;
+        Ok((is_removed, relationship))
+    });
+    let (is_removed, relationship) = write.await?;
+    if !is_removed {
+        entity(caller, requested_id).await?;
+    }
+    Ok(Json(relationship))
 }
 
 /// How somebody is muted.
@@ -324,21 +359,7 @@ async fn mute(
     responses((status = 200, body = Relationship), (status = 404, body = Problem)),
 )]
 async fn unmute(caller: LoggedIn<needs::WriteMutes>, PathId(id): PathId) -> JsonResult<Value> {
-    let (requested_id, now_ms) = (AccountId::new(id), caller.now_ms());
-    let other = AccountIds::find(&caller, requested_id).await?;
-    let write = caller.write(move |tx, account| {
-        let mut was_muted = false;
-        for id in other.all() {
-            was_muted |= mute::remove(tx, account, id)?;
-        }
-        let relationship = own_relationship(tx, account, other, now_ms)?;
-        Ok((was_muted, relationship))
-    });
-    let (was_muted, relationship) = write.await?;
-    if !was_muted {
-        entity(&caller, requested_id).await?;
-    }
-    Ok(Json(relationship))
+    remove(&caller, id, mute::remove).await
 }
 
 /// The note of an account on another one.
@@ -360,49 +381,12 @@ async fn note(
     PathId(id): PathId,
     Params(new): Params<NewNote>,
 ) -> JsonResult<Value> {
-    let (requested_id, now_ms) = (AccountId::new(id), caller.now_ms());
     let text = new.comment.unwrap_or_default();
     // As in Mastodon, spaces alone are no note.
     if text.trim().is_empty() {
-        return remove_note(&caller, requested_id).await;
+        return remove(&caller, id, account_note::remove).await;
     }
-    entity(&caller, requested_id).await?;
-    let other = AccountIds::find(&caller, requested_id).await?;
-    let context = RelationContext {
-        account: caller.account.id,
-        other: other.related(),
-        now_ms,
-    };
-    let root = relation::root(context.account, other.canonical_id);
-    let write = move |tx: &mut Tx<'_>| match context.note(tx, &text)? {
-        Ok(()) => own_relationship(tx, context.account, other, now_ms).map(Ok),
-        Err(refused) => Ok(Err(refused)),
-    };
-    match caller.app.store.write(root, write).await {
-        Ok(written) => written.map(Json).map_err(ApiError::invalid),
-        // It was deleted meanwhile.
-        Err(StoreError::NoAccount) => Err(ApiError::NotFound),
-        Err(error) => Err(error.into()),
-    }
-}
-
-/// Removes the notes on an account and on its copy. The account may be gone.
-async fn remove_note<S>(caller: &LoggedIn<S>, requested_id: AccountId) -> JsonResult<Value> {
-    let now_ms = caller.now_ms();
-    let other = AccountIds::find(caller, requested_id).await?;
-    let write = caller.write(move |tx, account| {
-        let mut had_note = false;
-        for id in other.all() {
-            had_note |= account_note::remove(tx, account, id)?;
-        }
-        let relationship = own_relationship(tx, account, other, now_ms)?;
-        Ok((had_note, relationship))
-    });
-    let (had_note, relationship) = write.await?;
-    if !had_note {
-        entity(caller, requested_id).await?;
-    }
-    Ok(Json(relationship))
+    act(&caller, id, move |tx, context| context.note(tx, &text)).await
 }
 
 /// Whom the account blocks.

@@ -1,5 +1,3 @@
-use std::sync::Arc;
-
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
 use driftline_store::sync::Cursor;
 use ring::{
@@ -7,35 +5,31 @@ use ring::{
     hmac,
 };
 
-use crate::{auth::opaque_secret::fill_random, transport::ApiError};
+use crate::auth::opaque_secret::fill_random;
 
 /// Seals the cursors of sources' libraries (ChaCha20-Poly1305, RFC 8439): a USN would reveal to a reader how many posts came
 /// that the reader may not see. The key is made from the store's nonce, so a restored store reads no cursor from before.
-#[derive(Clone)]
-pub(super) struct CursorSeal(Option<Arc<LessSafeKey>>);
+pub(super) struct CursorSeal(Option<LessSafeKey>);
 
 impl CursorSeal {
     pub(super) fn new(store_nonce: &str) -> Self {
         let key = hmac::Key::new(hmac::HMAC_SHA256, store_nonce.as_bytes());
         let bytes = hmac::sign(&key, b"driftline cursors of sources");
         let key = UnboundKey::new(&CHACHA20_POLY1305, bytes.as_ref());
-        Self(key.ok().map(LessSafeKey::new).map(Arc::new))
+        Self(key.ok().map(LessSafeKey::new))
     }
 
-    /// Seals a cursor for one view of a library, such as `source:3 member`.
-    ///
-    /// # Errors
-    /// [`ApiError::Internal`] if the system has no random numbers.
-    pub(super) fn seal(&self, cursor: &Cursor, view: &str) -> Result<String, ApiError> {
-        let key = self.0.as_ref().ok_or(ApiError::Internal)?;
+    /// Seals a cursor for one view of a library, such as `source:3 member`; `None` if the system has no random numbers.
+    pub(super) fn seal(&self, cursor: &Cursor, view: &str) -> Option<String> {
+        let key = self.0.as_ref()?;
         let mut nonce = [0; NONCE_LEN];
-        fill_random(&mut nonce)?;
+        fill_random(&mut nonce).ok()?;
         // The length would reveal the number of digits, so all texts have the same.
         let mut sealed = format!("{:>CURSOR_LENGTH$}", cursor.to_string()).into_bytes();
         let unique = Nonce::assume_unique_for_key(nonce);
         key.seal_in_place_append_tag(unique, Aad::from(view), &mut sealed)
-            .map_err(|_| ApiError::Internal)?;
-        Ok(URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
+            .ok()?;
+        Some(URL_SAFE_NO_PAD.encode([&nonce[..], &sealed].concat()))
     }
 
     /// Returns what was sealed for the same view; `None` for any other text.

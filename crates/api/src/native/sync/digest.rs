@@ -1,7 +1,7 @@
 use std::time::{Duration, Instant};
 
 use axum::{Json, extract::rejection::JsonRejection};
-use driftline_core::sync::{DigestAnswer, DigestRequest};
+use driftline_core::sync::{DigestAnswer, LibraryRequest};
 use driftline_store::{
     change_feed, nonce,
     sync::{DigestReading, library_digest, store_digests},
@@ -23,7 +23,7 @@ use crate::{
 
 /// Returns the digest of a library, with which a replica compares its own. The digest of a source covers a part of the library.
 #[utoipa::path(
-    post, path = "/api/driftline/v1/sync/digest", tag = "sync", request_body = DigestRequest,
+    post, path = "/api/driftline/v1/sync/digest", tag = "sync", request_body = LibraryRequest,
     security(("account" = ["read"])),
     responses(
         (status = 200, body = DigestAnswer),
@@ -35,7 +35,7 @@ use crate::{
 )]
 pub(super) async fn digest(
     caller: LoggedIn<needs::Read>,
-    body: Result<Json<DigestRequest>, JsonRejection>,
+    body: Result<Json<LibraryRequest>, JsonRejection>,
 ) -> JsonResult<DigestAnswer> {
     let Json(request) = body.map_err(|refused| ApiError::BadParameter(refused.body_text()))?;
     let filter = LibraryFilter::of_library(&request.library, request.filter.as_ref())?;
@@ -76,15 +76,15 @@ async fn of_account(caller: &LoggedIn<needs::Read>) -> JsonResult<DigestAnswer> 
 
 async fn of_source(
     caller: &LoggedIn<needs::Read>,
-    request: DigestRequest,
+    request: LibraryRequest,
     filter: Option<LibraryFilter>,
 ) -> JsonResult<DigestAnswer> {
     let view = View::without_overlays(caller);
-    let DigestRequest {
+    let LibraryRequest {
         library, cursor, ..
     } = request;
     let read = caller.long_read(move |tx, account| {
-        let (server, name) = names(tx, account)?;
+        let names = names(tx, account)?;
         let seal = CursorSeal::new(&nonce(tx)?);
         let sources = change_feed::sources(tx)?;
         let Some(source) = source_library::find(&sources, &library, view.viewer) else {
@@ -98,24 +98,16 @@ async fn of_source(
             moves_cursor: false,
             until: Instant::now() + TIME,
         };
-        let part = reader.digest(tx, source, filter.as_ref(), cursor.as_deref())?;
-        Ok(Some((server, name, seal, part)))
+        let (filter, cursor) = (filter.as_ref(), cursor.as_deref());
+        reader.digest(tx, names, source, filter, cursor).map(Some)
     });
-    let (server, account, seal, part) = read.await?.ok_or(ApiError::NotFound)?;
-    let part = part.ok_or_else(|| {
+    let part = read.await?.ok_or(ApiError::NotFound)?;
+    part.map(Json).ok_or_else(|| {
         ApiError::Unprocessable(
             "the cursor is not from a digest of this library and filter; begin without one"
                 .to_owned(),
         )
-    })?;
-    Ok(Json(DigestAnswer {
-        server,
-        account,
-        cursor: seal.seal(&part.cursor, &part.sealed_for)?,
-        count: part.digest.count(),
-        digest: part.digest.text(),
-        more: part.more,
-    }))
+    })
 }
 
 /// The time after which an answer is a part of the digest.

@@ -3,8 +3,8 @@ use std::{
     collections::{BTreeMap, HashMap},
 };
 
-use driftline_core::sync::{RawJson, entry_update};
-use driftline_mastodon::RawObject;
+use driftline_core::sync::RawJson;
+use driftline_mastodon::{RawObject, entry_update};
 use driftline_store::{AccountId, SourceKey, StoreError, Tx, sync::SourceEntry};
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -51,37 +51,25 @@ impl EntryForms {
         status: &RawValue,
     ) -> Result<RawJson, serde_json::Error> {
         let place = entry.place.to_string();
-        if let Some(update) = self.update(entry, status) {
-            let account = self.account(entry);
+        let is_boost = entry.post.boost_of.is_some();
+        if self.is_held(entry)
+            && let Some(update) = entry_update(status.get(), is_boost)
+        {
             return RawJson::write(&PartialValue {
                 place,
-                update: &update,
-                account,
+                update: &RawValue::from_string(update)?,
+                account: self.account(entry),
             });
         }
+        let renamed = self.with_newest_names(entry, status);
         RawJson::write(&WholeValue {
             place,
-            status: &self.whole(entry, status),
+            status: renamed.as_deref().unwrap_or(status),
         })
     }
 
-    /// The update of an entry with this entity `Status`; `None` if the replica needs the whole one.
-    fn update(&self, entry: &SourceEntry, status: &RawValue) -> Option<Box<RawValue>> {
-        if !self.is_held(entry) {
-            return None;
-        }
-        let update = entry_update(status.get(), entry.post.boost_of.is_some())?;
-        RawValue::from_string(update).ok()
-    }
-
-    /// The entity `Status` of an entry with the author's newest names: the stored post has those of the time at which it was read.
-    fn whole<'s>(&self, entry: &SourceEntry, status: &'s RawValue) -> Cow<'s, RawValue> {
-        match self.with_newest_names(entry, status) {
-            Some(status) => Cow::Owned(status),
-            None => Cow::Borrowed(status),
-        }
-    }
-
+    /// The entity `Status` of an entry with the author's newest names, if the stored post has others, which are those of the time
+    /// at which it was read.
     fn with_newest_names(&self, entry: &SourceEntry, status: &RawValue) -> Option<Box<RawValue>> {
         let account = self.account(entry)?;
         let status = RawObject::from_value(status)?;

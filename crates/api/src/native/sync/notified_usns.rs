@@ -60,8 +60,7 @@ impl NotifiedUsns {
             let source = readable.get(name);
             is_news |= match (source, notified) {
                 (Some(source), Some(after)) if source.update_count > *after && !is_news => {
-                    let view = source_library::view(source, viewer);
-                    has_news(tx, view, &viewer_sources, *after)?
+                    has_news(tx, source.key, &viewer_sources, *after)?
                 }
                 (source, notified) => source.is_some() != notified.is_some(),
             };

@@ -21,7 +21,7 @@ use super::{
     cursor_seal::CursorSeal,
     library_filter::LibraryFilter,
     names,
-    source_library::{self, SourceNews, SourceReader},
+    source_library::{self, SourceReader},
 };
 use crate::{
     auth::{LoggedIn, needs, opaque_secret::fill_random},
@@ -59,33 +59,14 @@ pub(super) async fn pull(
     let requests = requests.collect::<ApiResult<Vec<_>>>()?;
     let has_sources = requests.iter().any(|(of, _)| of.library != ACCOUNT);
     let read = move |tx: &mut Tx<'_>, account: LocalAccountId| {
-        Answer::read(tx, account, &requests, &view, limits)
+        read_all(tx, account, &requests, &view, limits)
     };
-    let Answer {
-        server,
-        account,
-        seal,
-        libraries,
-    } = match has_sources {
+    let answer = match has_sources {
         // The search for entries that the filter selects may take long.
         true => caller.long_read(read).await?,
         false => caller.read(read).await?,
     };
-    let news = libraries.into_iter().map(|found| match found {
-        Found::News(news) => Ok(news),
-        Found::Source(found) => {
-            let cursor = seal.seal(&found.cursor, &found.sealed_for)?;
-            Ok(LibraryNews {
-                cursor: Some(cursor),
-                ..found.news
-            })
-        }
-    });
-    Ok(Json(SyncAnswer {
-        server,
-        account,
-        news: news.collect::<ApiResult<_>>()?,
-    }))
+    Ok(Json(answer))
 }
 
 /// Libraries of which a replica may hold a copy.
@@ -174,98 +155,79 @@ impl Limits {
     }
 }
 
-/// The answer before the cursors of sources are sealed.
-struct Answer {
-    server: String,
-    account: String,
-    seal: CursorSeal,
-    libraries: Vec<Found>,
-}
-
-/// The news of a library.
-enum Found {
-    News(LibraryNews),
-    Source(SourceNews),
-}
-
-impl Answer {
-    /// All of it is one snapshot.
-    fn read(
-        tx: &mut Tx<'_>,
-        account: LocalAccountId,
-        requests: &[(LibraryRequest, Option<LibraryFilter>)],
-        view: &View,
-        mut limits: Limits,
-    ) -> Result<Self, StoreError> {
-        let (server, name) = names(tx, account)?;
-        let seal = CursorSeal::new(&nonce(tx)?);
-        let moves_cursor = is_drawn();
-        let until = Instant::now() + TIME_TO_FIND;
-        let readable = Arc::new(LazyReadableSources::new(view.viewer));
-        let view = &view.in_transaction(&readable);
-        let mut sources = None;
-        let mut found = Vec::new();
-        for (request, filter) in requests {
-            let LibraryRequest {
-                library, cursor, ..
-            } = request;
-            if library == ACCOUNT {
-                let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
-                // A cursor that this server never gave is of another history.
-                let Ok::<Option<Cursor>, CursorError>(cursor) = cursor else {
-                    let news = LibraryNews::empty(library, LibraryState::Diverged);
-                    found.push(Found::News(news));
-                    continue;
-                };
-                let write =
-                    |tx: &mut Tx<'_>, posts: &[TimelinePost]| bookmark_copy::write(tx, posts, view);
-                let (cursor, Limits { entries, bytes }) = (cursor.as_ref(), limits);
-                let shown = ShownPosts {
-                    sources: &readable,
-                    write: &write,
-                };
-                let part = chunk_with_copies(tx, account, cursor, entries, bytes, shown)?;
-                if let Some(part) = part {
-                    let is_first = part.state == LibraryState::Full
-                        && cursor.is_none_or(|cursor| cursor.below.is_none());
-                    let mut news = of_chunk(library, part, is_first);
-                    if is_first && news.more {
-                        news.count = Some(count_objects(tx, account)?);
-                    }
-                    limits.spend(&news);
-                    found.push(Found::News(news));
+/// The answer, all of it from one snapshot.
+fn read_all(
+    tx: &mut Tx<'_>,
+    account: LocalAccountId,
+    requests: &[(LibraryRequest, Option<LibraryFilter>)],
+    view: &View,
+    mut limits: Limits,
+) -> Result<SyncAnswer, StoreError> {
+    let (server, name) = names(tx, account)?;
+    let seal = CursorSeal::new(&nonce(tx)?);
+    let moves_cursor = is_drawn();
+    let until = Instant::now() + TIME_TO_FIND;
+    let readable = Arc::new(LazyReadableSources::new(view.viewer));
+    let view = &view.in_transaction(&readable);
+    let mut sources = None;
+    let mut all_news = Vec::new();
+    for (request, filter) in requests {
+        let LibraryRequest {
+            library, cursor, ..
+        } = request;
+        if library == ACCOUNT {
+            let cursor = cursor.as_ref().map(|text| text.parse()).transpose();
+            // A cursor that this server never gave is of another history.
+            let Ok::<Option<Cursor>, CursorError>(cursor) = cursor else {
+                all_news.push(LibraryNews::empty(library, LibraryState::Diverged));
+                continue;
+            };
+            let write =
+                |tx: &mut Tx<'_>, posts: &[TimelinePost]| bookmark_copy::write(tx, posts, view);
+            let (cursor, Limits { entries, bytes }) = (cursor.as_ref(), limits);
+            let shown = ShownPosts {
+                sources: &readable,
+                write: &write,
+            };
+            let part = chunk_with_copies(tx, account, cursor, entries, bytes, shown)?;
+            if let Some(part) = part {
+                let is_first = part.state == LibraryState::Full
+                    && cursor.is_none_or(|cursor| cursor.below.is_none());
+                let mut news = of_chunk(library, part, is_first);
+                if is_first && news.more {
+                    news.count = Some(count_objects(tx, account)?);
                 }
-                continue;
+                limits.spend(&news);
+                all_news.push(news);
             }
-            let sources: &Vec<FeedSource> = match &mut sources {
-                Some(known) => known,
-                unknown => unknown.insert(change_feed::sources(tx)?),
-            };
-            let Some(source) = source_library::find(sources, library, view.viewer) else {
-                let news = LibraryNews::empty(library, LibraryState::Gone);
-                found.push(Found::News(news));
-                continue;
-            };
-            let reader = SourceReader {
-                view,
-                readable: &readable,
-                seal: &seal,
-                moves_cursor,
-                until,
-            };
-            let news = reader.news(tx, source, filter.as_ref(), cursor.as_deref(), limits)?;
-            if let Some(news) = news {
-                limits.spend(&news.news);
-                found.push(Found::Source(news));
-            }
+            continue;
         }
-        Ok(Self {
-            server,
-            account: name,
-            seal,
-            libraries: found,
-        })
+        let sources: &Vec<FeedSource> = match &mut sources {
+            Some(known) => known,
+            unknown => unknown.insert(change_feed::sources(tx)?),
+        };
+        let Some(source) = source_library::find(sources, library, view.viewer) else {
+            all_news.push(LibraryNews::empty(library, LibraryState::Gone));
+            continue;
+        };
+        let reader = SourceReader {
+            view,
+            readable: &readable,
+            seal: &seal,
+            moves_cursor,
+            until,
+        };
+        let news = reader.news(tx, source, filter.as_ref(), cursor.as_deref(), limits)?;
+        if let Some(news) = news {
+            limits.spend(&news);
+            all_news.push(news);
+        }
     }
+    Ok(SyncAnswer {
+        server,
+        account: name,
+        news: all_news,
+    })
 }
 
 /// True for one of 64 requests.
@@ -275,12 +237,9 @@ fn is_drawn() -> bool {
 }
 
 fn of_chunk(library: &str, chunk: Chunk, is_first: bool) -> LibraryNews {
-    let cursor = match chunk.state {
-        LibraryState::Diverged | LibraryState::Gone => None,
-        LibraryState::Changes | LibraryState::Full => Some(chunk.cursor.to_string()),
-    };
+    let has_cursor = chunk.state != LibraryState::Diverged;
     LibraryNews {
-        cursor,
+        cursor: has_cursor.then(|| chunk.cursor.to_string()),
         first: is_first,
         more: chunk.more,
         objects: chunk.objects,

@@ -9,8 +9,9 @@ use driftline_core::sync::{
 };
 use driftline_store::{
     LocalAccountId, StoreError, Tx, Viewer,
+    social::filter,
     sync::{
-        Cursor, CursorError, Resolved, Start, count_filter_posts,
+        Cursor, CursorError, Resolved, Start,
         device::{self, Replay},
         push as store_changes, start,
     },
@@ -70,14 +71,7 @@ pub(super) async fn push(
     let root = resolved.root(account);
     let answer = caller.app.store.write(root, move |tx: &mut Tx<'_>| {
         resolved.lock(tx, account)?;
-        let PushRequest {
-            device,
-            sequence,
-            previous,
-            changes,
-            ..
-        } = &request;
-        match device::replay(tx, account, device, *sequence, previous, &hash)? {
+        match device::replay(tx, account, &request, &hash)? {
             Replay::Answer(answer) => return Ok(Some(answer)),
             Replay::Refused => return Ok(None),
             Replay::New => {}
@@ -89,7 +83,7 @@ pub(super) async fn push(
             return Ok(None);
         }
         let (server, name) = names(tx, account)?;
-        let pushed = store_changes(tx, account, changes, &resolved, now_ms)?;
+        let pushed = store_changes(tx, account, &request.changes, &resolved, now_ms)?;
         let answer = PushAnswer {
             server,
             account: name,
@@ -99,7 +93,7 @@ pub(super) async fn push(
         };
         // Its keys are texts and its numbers finite, so nothing can fail.
         let answer = serde_json::to_string(&answer).unwrap_or_default();
-        device::record(tx, account, device, *sequence, &hash, &answer, now_ms)?;
+        device::record(tx, account, &request, &hash, &answer, now_ms)?;
         Ok::<_, StoreError>(Some(answer))
     });
     let answer = answer.await?.ok_or(ApiError::Conflict("device"))?;
@@ -124,26 +118,18 @@ fn prepare(
     viewer: Viewer,
     address: &Address,
 ) -> Result<Prepared, StoreError> {
-    let PushRequest {
-        device,
-        sequence,
-        previous,
-        changes,
-        ..
-    } = request;
     // A push that seems refused may follow one that is being stored.
-    if let Replay::Answer(answer) = device::replay(tx, account, device, *sequence, previous, hash)?
-    {
+    if let Replay::Answer(answer) = device::replay(tx, account, request, hash)? {
         return Ok(Prepared::Stored(answer));
     }
-    let keys = changes.iter().map(|change| &change.key);
+    let keys = request.changes.iter().map(|change| &change.key);
     let filters: Vec<&ObjectKey> = keys
         .filter(|key| key.kind() == Some(ObjectKind::Filter))
         .collect();
-    if filters.len() > 1 && count_filter_posts(tx, account, &filters)? > MAX_FILTER_POSTS {
+    if filters.len() > 1 && filter::count_posts(tx, account, &filters)? > MAX_FILTER_POSTS {
         return Ok(Prepared::TooLarge);
     }
-    let resolved = resolve(tx, changes, viewer, address)?;
+    let resolved = resolve(tx, &request.changes, viewer, address)?;
     Ok(Prepared::New(Box::new(resolved)))
 }
 

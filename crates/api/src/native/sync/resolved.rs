@@ -5,9 +5,9 @@ use driftline_core::sync::{
 };
 use driftline_store::{
     AccountId, LocalId, StoreError, Tx, Viewer, find,
-    social::{bookmark_copy, list_entry},
+    social::list_entry,
     sync::{MAX_NEW_FILTER_POSTS, Resolved, filter_post_names},
-    timeline::PostKey,
+    timeline::{self, PostKey},
 };
 
 use crate::{
@@ -65,9 +65,7 @@ pub(super) fn resolve(
             _ => {}
         }
     }
-    if let Some(account) = viewer.account() {
-        resolved.shown = bookmark_copy::versions(tx, account, &bookmarked)?;
-    }
+    resolved.shown = timeline::shown_versions(tx, &bookmarked, viewer)?;
     Ok(resolved)
 }
 

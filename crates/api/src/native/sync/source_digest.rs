@@ -1,6 +1,6 @@
 use std::time::Instant;
 
-use driftline_core::sync::{LibraryDigest, ObjectKey};
+use driftline_core::sync::{DigestAnswer, LibraryDigest, ObjectKey};
 use driftline_store::{
     StoreError, Tx,
     change_feed::FeedSource,
@@ -9,17 +9,8 @@ use driftline_store::{
 
 use super::{
     library_filter::LibraryFilter,
-    source_library::{KIND, SourceReader, label, post_filter, view},
+    source_library::{KIND, SourceReader, label, post_filter},
 };
-
-/// The digest of a part of a source's library, with the cursor that is still to be sealed.
-pub(super) struct SourceDigest {
-    pub(super) digest: LibraryDigest,
-    pub(super) cursor: Cursor,
-    /// The view for which the cursor is sealed.
-    pub(super) sealed_for: String,
-    pub(super) more: bool,
-}
 
 impl SourceReader<'_> {
     /// The digest of the entries that the viewer is shown and that match a filter, from a cursor downward to where the time is
@@ -27,18 +18,18 @@ impl SourceReader<'_> {
     pub(super) fn digest(
         &self,
         tx: &mut Tx<'_>,
+        (server, account): (String, String),
         source: &FeedSource,
         filter: Option<&LibraryFilter>,
         cursor: Option<&str>,
-    ) -> Result<Option<SourceDigest>, StoreError> {
-        let viewer = self.view.viewer;
-        let view = view(source, viewer);
+    ) -> Result<Option<DigestAnswer>, StoreError> {
+        let (key, viewer) = (source.key, self.view.viewer);
         let sealed_for = format!("digest {}", label(source, viewer, filter));
         let known = cursor.map(|text| self.seal.open(text, &sealed_for));
         if known == Some(None) {
             return Ok(None);
         }
-        let start = source_start(tx, source.key, known.flatten().as_ref())?;
+        let start = source_start(tx, key, known.flatten().as_ref())?;
         let Start::Full { cursor } = start else {
             return Ok(None);
         };
@@ -48,7 +39,7 @@ impl SourceReader<'_> {
         let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
         let more = loop {
             let limits = SourceLimits::new(ENTRIES_AT_ONCE);
-            let chunk = source_newest(tx, view, self.readable, filter, cursor.usn, below, limits)?;
+            let chunk = source_newest(tx, key, self.readable, filter, cursor.usn, below, limits)?;
             for entry in &chunk.entries {
                 // As in the library: a name that is too long for a key is not synced.
                 let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {
@@ -63,11 +54,17 @@ impl SourceReader<'_> {
                 break chunk.more;
             }
         };
-        let below = Some(below);
-        Ok(Some(SourceDigest {
-            digest,
-            cursor: Cursor { below, ..cursor },
-            sealed_for,
+        let cursor = Cursor {
+            below: Some(below),
+            ..cursor
+        };
+        Ok(Some(DigestAnswer {
+            server,
+            account,
+            // Without random numbers the next part is refused.
+            cursor: self.seal.seal(&cursor, &sealed_for).unwrap_or_default(),
+            count: digest.count(),
+            digest: digest.text(),
             more,
         }))
     }

@@ -6,8 +6,8 @@ use driftline_store::{
     change_feed::FeedSource,
     instance,
     sync::{
-        Cursor, SourceChunk, SourceFilter, SourceLimits, SourceView, Start, count_shown_entries,
-        has_news, held_after, source_changes, source_cursor, source_newest, source_start,
+        Cursor, SourceChunk, SourceFilter, SourceLimits, Start, count_shown_entries, has_news,
+        held_after, source_changes, source_cursor, source_newest, source_start,
         source_update_count,
     },
     timeline::TimelinePost,
@@ -18,14 +18,6 @@ use super::{
     cursor_seal::CursorSeal, entry_forms::EntryForms, library_filter::LibraryFilter, pull::Limits,
 };
 use crate::mastodon::{page::Page, view::View};
-
-/// The news of a source's library, with the cursor that is still to be sealed.
-pub(super) struct SourceNews {
-    pub(super) news: LibraryNews,
-    pub(super) cursor: Cursor,
-    /// The view for which the cursor is sealed.
-    pub(super) sealed_for: String,
-}
 
 /// A reader of sources' libraries.
 pub(super) struct SourceReader<'a> {
@@ -50,19 +42,18 @@ impl SourceReader<'_> {
         filter: Option<&LibraryFilter>,
         cursor: Option<&str>,
         limits: Limits,
-    ) -> Result<Option<SourceNews>, StoreError> {
-        let viewer = self.view.viewer;
-        let view = view(source, viewer);
+    ) -> Result<Option<LibraryNews>, StoreError> {
+        let (key, viewer) = (source.key, self.view.viewer);
         let sealed_for = label(source, viewer, filter);
         let is_match = post_filter(tx, source, filter)?;
         let filter: SourceFilter<'_> = is_match.as_deref();
         // A cursor of another view, or of the time before a restore, begins again.
         let mut known = cursor.and_then(|text| self.seal.open(text, &sealed_for));
-        let mut start = source_start(tx, source.key, known.as_ref())?;
+        let mut start = source_start(tx, key, known.as_ref())?;
         if start == Start::Diverged {
             // A replica changes nothing in a source, so nothing of it can be lost here.
             known = None;
-            start = source_start(tx, source.key, None)?;
+            start = source_start(tx, key, None)?;
         }
         let is_first = known.as_ref().is_none_or(|cursor| cursor.below.is_none());
         let mut most = SourceLimits::new(limits.entries);
@@ -71,7 +62,7 @@ impl SourceReader<'_> {
             most.compared = 1;
         }
         let mut total = None;
-        let (state, part, cursor) = match (start, known) {
+        let (news, cursor) = match (start, known) {
             (Start::Full { cursor }, _) => {
                 // Posts that do not fit into the chunk would be read and written for nothing.
                 let fits = u32::try_from(limits.bytes / MIN_STATUS_BYTES).unwrap_or(u32::MAX);
@@ -79,89 +70,85 @@ impl SourceReader<'_> {
                 let mut below = cursor.below.unwrap_or(cursor.usn.saturating_add(1));
                 let chunk = loop {
                     let chunk =
-                        source_newest(tx, view, self.readable, filter, cursor.usn, below, most)?;
+                        source_newest(tx, key, self.readable, filter, cursor.usn, below, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
                     below = chunk.end;
                 };
-                let part = self.part(tx, source, chunk, limits, None)?;
-                if is_first && part.more && filter.is_none() {
-                    total = self.count(tx, view)?;
+                let part = (LibraryState::Full, chunk);
+                let (news, end) = self.part(tx, source, part, limits, None)?;
+                if is_first && news.more && filter.is_none() {
+                    total = self.count(tx, source)?;
                 }
-                let below = part.more.then_some(part.end);
+                let below = news.more.then_some(end);
                 // Not by the update count, which tells of changes that the viewer may not see.
-                let has_more = part.more || has_news(tx, view, self.readable, cursor.usn)?;
+                let has_more = news.more || has_news(tx, key, self.readable, cursor.usn)?;
                 let held = held_after(None, cursor.usn, has_more);
                 let cursor = Cursor {
                     below,
                     held,
                     ..cursor
                 };
-                (LibraryState::Full, part, cursor)
+                (news, cursor)
             }
             (Start::Changes, Some(known)) => {
                 let fits = u32::try_from(limits.bytes / MIN_CHANGE_BYTES).unwrap_or(u32::MAX);
                 most.entries = most.entries.min(fits.max(1));
                 let mut after = known.position();
                 let chunk = loop {
-                    let chunk = source_changes(tx, view, self.readable, filter, after, most)?;
+                    let chunk = source_changes(tx, key, self.readable, filter, after, most)?;
                     if !self.goes_on(&chunk) {
                         break chunk;
                     }
                     after = chunk.end;
                 };
-                let part = self.part(tx, source, chunk, limits, known.held)?;
-                let is_empty = part.objects.is_empty() && part.gone.is_empty() && !part.more;
+                let part = (LibraryState::Changes, chunk);
+                let (news, end) = self.part(tx, source, part, limits, known.held)?;
+                let is_empty = news.objects.is_empty() && news.gone.is_empty() && !news.more;
                 // A fresh cursor at random times tells nothing of changes that the viewer may not see, and ends reading
                 // them again. After many of them it does not wait for that.
                 if is_empty && !self.moves_cursor && after == known.position() {
                     return Ok(None);
                 }
                 // The end of what was read: another look may see more on a distributed store.
-                let count = match part.more {
+                let count = match news.more {
                     true => source_update_count(tx, source.key)?,
-                    false => part.end,
+                    false => end,
                 };
                 let cursor = Cursor {
-                    after: part.more.then_some(part.end),
-                    held: held_after(known.held, count, part.more),
-                    ..source_cursor(tx, source.key, count)?
+                    after: news.more.then_some(end),
+                    held: held_after(known.held, count, news.more),
+                    ..source_cursor(tx, key, count)?
                 };
-                (LibraryState::Changes, part, cursor)
+                (news, cursor)
             }
             (Start::Current, Some(known)) if self.moves_cursor => {
                 // A distributed store may show fewer changes at this moment than the replica has.
                 let count = source_update_count(tx, source.key)?;
                 let held = held_after(known.held, count, known.position() != count);
                 let cursor = Cursor { held, ..known };
-                (LibraryState::Changes, Part::default(), cursor)
+                let news = LibraryNews::empty(&name(source), LibraryState::Changes);
+                (news, cursor)
             }
             _ => return Ok(None),
         };
-        let news = LibraryNews {
-            first: is_first && state == LibraryState::Full,
-            more: part.more,
+        Ok(Some(LibraryNews {
+            cursor: self.seal.seal(&cursor, &sealed_for),
+            first: is_first && news.state == LibraryState::Full,
             count: total,
-            objects: part.objects,
-            gone: part.gone,
-            ..LibraryNews::empty(&name(source), state)
-        };
-        Ok(Some(SourceNews {
-            news,
-            cursor,
-            sealed_for,
+            ..news
         }))
     }
 
     /// The number of entries that the viewer is shown; `None` if they are too many to be counted quickly.
-    fn count(&self, tx: &mut Tx<'_>, view: SourceView) -> Result<Option<u64>, StoreError> {
+    fn count(&self, tx: &mut Tx<'_>, source: &FeedSource) -> Result<Option<u64>, StoreError> {
         let until = self.until.min(Instant::now() + TIME_TO_COUNT);
         let (mut count, mut above) = (0, None);
         while Instant::now() < until {
-            let part = count_shown_entries(tx, view, self.readable, above)?;
-            count += part.shown;
-            above = part.last;
+            let (shown, last) = count_shown_entries(tx, source.key, self.readable, above)?;
+            count += shown;
+            above = last;
             if above.is_none() {
                 return Ok(Some(count));
             }
@@ -175,31 +162,24 @@ impl SourceReader<'_> {
         is_empty && chunk.more && Instant::now() < self.until
     }
 
-    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one. Entries that a replica held at the USN
-    /// `held` come with their update alone.
+    /// The objects of a chunk, as many as fit into the limit of bytes, and at least one, with the USN at which they end. Entries
+    /// that a replica held at the USN `held` come with their update alone.
     fn part(
         &self,
         tx: &mut Tx<'_>,
         source: &FeedSource,
-        chunk: SourceChunk,
+        (state, mut chunk): (LibraryState, SourceChunk),
         limits: Limits,
         held: Option<i64>,
-    ) -> Result<Part, StoreError> {
-        let is_downward = chunk
-            .entries
-            .first()
-            .zip(chunk.entries.last())
-            .is_some_and(|(first, last)| first.usn > last.usn);
+    ) -> Result<(LibraryNews, i64), StoreError> {
         let posts = chunk.entries.iter().map(|entry| &entry.post);
         let statuses = Page::entities(tx, posts, self.view)?;
         let forms = EntryForms::load(tx, source.key, &chunk.entries, held, self.view)?;
-        let mut part = Part {
-            objects: Vec::new(),
-            gone: Vec::new(),
-            end: chunk.end,
+        let mut news = LibraryNews {
             more: chunk.more,
+            ..LibraryNews::empty(&name(source), state)
         };
-        let mut bytes = 0;
+        let (mut bytes, mut end, mut last_usn) = (0, chunk.end, chunk.end);
         for entry in &chunk.entries {
             let Some(status) = statuses.get(&entry.post.id) else {
                 continue;
@@ -208,48 +188,31 @@ impl SourceReader<'_> {
                 continue;
             };
             bytes += entry.key.len() + value.get().len() + ENTRY_BYTES;
-            if bytes > limits.bytes && !part.objects.is_empty() {
-                part.more = true;
+            if bytes > limits.bytes && !news.objects.is_empty() {
+                (news.more, end) = (true, last_usn);
+                // Without tombstones in a full sync, which goes downward.
+                chunk.gone.retain(|gone| gone.usn <= last_usn);
                 break;
             }
-            if bytes <= limits.bytes || part.objects.is_empty() {
-                part.end = entry.usn;
-            }
+            last_usn = entry.usn;
             // A post whose name is too long for a key cannot be synced.
             let Ok(key) = ObjectKey::parse(format!("{KIND}:{}", entry.key)) else {
                 continue;
             };
-            part.objects.push(SyncedObject {
+            news.objects.push(SyncedObject {
                 key,
                 usn: Usn::NONE,
                 value,
             });
         }
-        if !part.more || bytes <= limits.bytes {
-            part.end = chunk.end;
-        }
-        let is_in_part = |usn: i64| is_downward || usn <= part.end;
-        let gone = chunk.gone.into_iter().filter(|gone| is_in_part(gone.usn));
-        part.gone = gone
-            .filter_map(|gone| {
-                let key = ObjectKey::parse(format!("{KIND}:{}", gone.key)).ok()?;
-                Some(Tombstone {
-                    key,
-                    usn: Usn::NONE,
-                })
-            })
-            .collect();
-        Ok(part)
+        let gone = chunk.gone.into_iter().filter_map(|gone| {
+            let key = ObjectKey::parse(format!("{KIND}:{}", gone.key)).ok()?;
+            let usn = Usn::NONE;
+            Some(Tombstone { key, usn })
+        });
+        news.gone = gone.collect();
+        Ok((news, end))
     }
-}
-
-/// Part of a source's library.
-#[derive(Default)]
-struct Part {
-    objects: Vec<SyncedObject>,
-    gone: Vec<Tombstone>,
-    end: i64,
-    more: bool,
 }
 
 /// The name of a source's library.
@@ -261,14 +224,6 @@ pub(super) fn name(source: &FeedSource) -> String {
 pub(super) fn source_id(name: &str) -> Option<SourceId> {
     let id = name.strip_prefix(PREFIX)?.parse().ok()?;
     Some(SourceId::new(id))
-}
-
-/// The library of a source as a viewer sees it.
-pub(super) fn view(source: &FeedSource, viewer: Viewer) -> SourceView {
-    SourceView {
-        key: source.key,
-        reader: viewer.reader(source.owner),
-    }
 }
 
 /// The source that has a library of this name, if the viewer may read it.

@@ -177,7 +177,7 @@ impl Device {
     }
 
     async fn put(&self, kind: ObjectKind, post: &str, value: Value) -> Result<(), ReplicaError> {
-        let key = ObjectKey::of_post(kind, post)?;
+        let key = ObjectKey::named(kind, post)?;
         self.replica.edit(key, Some(value)).await?;
         Ok(())
     }

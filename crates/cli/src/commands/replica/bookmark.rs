@@ -23,7 +23,7 @@ impl Bookmark {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
-        let key = ObjectKey::of_post(ObjectKind::Bookmark, &self.uri);
+        let key = ObjectKey::named(ObjectKind::Bookmark, &self.uri);
         let key = key.map_err(CliError::usage)?;
         let value = (!self.remove).then(|| json!({}));
         edit(replica, key, value, json).await

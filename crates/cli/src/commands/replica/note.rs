@@ -47,7 +47,7 @@ impl Note {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, as_json: bool) -> Result<(), CliError> {
-        let key = ObjectKey::of_post(ObjectKind::Note, &self.uri);
+        let key = ObjectKey::named(ObjectKind::Note, &self.uri);
         let key = key.map_err(CliError::usage)?;
         if self.action.show {
             return show(replica, &key, as_json).await;

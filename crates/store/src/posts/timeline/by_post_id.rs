@@ -28,7 +28,7 @@ pub fn by_post_ids(
     keys: &[PostKey],
     viewer: Viewer,
 ) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
-    by_post_ids_as(tx, keys, viewer, ShownCopy::Best)
+    shown_to(tx, keys, &LazyReadableSources::new(viewer), ShownCopy::Best)
 }
 
 /// [`by_post_ids`] for a viewer whose sources other queries of the transaction use, too.
@@ -45,7 +45,7 @@ pub(crate) fn by_post_ids_in(
 ///
 /// # Errors
 /// [`StoreError::Db`] if the database fails.
-pub(crate) fn shown_versions(
+pub fn shown_versions(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
     viewer: Viewer,
@@ -105,16 +105,8 @@ pub(super) enum ShownCopy {
     Itself,
 }
 
-pub(super) fn by_post_ids_as(
-    tx: &mut Tx<'_>,
-    keys: &[PostKey],
-    viewer: Viewer,
-    shown_copy: ShownCopy,
-) -> Result<HashMap<LocalId, TimelinePost>, StoreError> {
-    shown_to(tx, keys, &LazyReadableSources::new(viewer), shown_copy)
-}
-
-fn shown_to(
+/// [`by_post_ids`] for a viewer with these sources, with the content of this copy.
+pub(super) fn shown_to(
     tx: &mut Tx<'_>,
     keys: &[PostKey],
     sources: &LazyReadableSources,

@@ -54,8 +54,8 @@ use rule::Rule;
 use stretch::read;
 
 pub use crate::viewer::Viewer;
-pub use by_post_id::{by_post_ids, copies_of, keys, keys_later, places_of_copies};
-pub(crate) use by_post_id::{by_post_ids_in, shown_versions};
+pub(crate) use by_post_id::by_post_ids_in;
+pub use by_post_id::{by_post_ids, copies_of, keys, keys_later, places_of_copies, shown_versions};
 pub(crate) use entries::came;
 pub use named::named;
 pub(crate) use place::Place;

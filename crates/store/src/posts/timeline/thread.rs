@@ -7,13 +7,13 @@ use driftline_db::{DbError, Row, Tx};
 
 use super::{
     PostKey, TimelinePost,
-    by_post_id::{ShownCopy, by_post_ids_as},
+    by_post_id::{ShownCopy, shown_to},
 };
 use crate::{
     error::StoreError,
     id_types::{InstanceId, LocalId, from_sql, sql},
     posts::shown_condition::ShownCondition,
-    viewer::{ReadableSources, Viewer},
+    viewer::{LazyReadableSources, ReadableSources, Viewer},
 };
 
 /// The posts of a thread around one of them.
@@ -70,7 +70,8 @@ fn ancestors(
         }
         if !near.contains_key(&name) {
             let chain = chain(tx, post.instance, &name, limit - found.len())?;
-            let seen = by_post_ids_as(tx, &chain, viewer, ShownCopy::Itself)?.into_values();
+            let sources = LazyReadableSources::new(viewer);
+            let seen = shown_to(tx, &chain, &sources, ShownCopy::Itself)?.into_values();
             near = seen.map(|post| (post.upstream_id.clone(), post)).collect();
         }
         let Some(above) = near.remove(&name) else {
@@ -169,7 +170,8 @@ fn descendants(
                 instance,
             })
             .collect();
-        let mut seen = by_post_ids_as(tx, &keys, viewer, ShownCopy::Itself)?;
+        let sources = LazyReadableSources::new(viewer);
+        let mut seen = shown_to(tx, &keys, &sources, ShownCopy::Itself)?;
         for reply in chunk {
             if let Some(post) = seen.remove(&reply.post)
                 && descent.take(&reply.upstream_id, &reply.reply_to)

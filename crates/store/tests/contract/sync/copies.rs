@@ -378,7 +378,10 @@ fn a_pushed_bookmark_has_the_version_that_was_read_before(store: &Store) {
     world.poll(posts([1]));
     let one = key(&world, 1);
     let push = |base: u64| {
-        let shown = read(store, move |tx| bookmark_copy::versions(tx, ann, &[one]));
+        let viewer = Viewer::Account(ann);
+        let shown = read(store, move |tx| {
+            timeline::shown_versions(tx, &[one], viewer)
+        });
         assert_eq!(shown.len(), 1);
         let resolved = sync::Resolved {
             posts: [(post_name(1), one)].into(),

@@ -1,6 +1,6 @@
 //! A device's push is stored once, whatever is sent again.
 
-use driftline_core::sync::Usn;
+use driftline_core::sync::{PushRequest, Usn};
 use driftline_store::{
     LocalAccountId, Store,
     social::local_account,
@@ -20,6 +20,17 @@ on_both!(
 
 const DEVICE: &str = "000000000000000000000000000000aa";
 
+/// A push without changes.
+pub(super) fn request(device: &str, sequence: u64, previous: &str) -> PushRequest {
+    PushRequest {
+        device: device.to_owned(),
+        sequence: Usn::new(sequence),
+        previous: previous.to_owned(),
+        changes: Vec::new(),
+        cursor: None,
+    }
+}
+
 fn replay(
     store: &Store,
     account: LocalAccountId,
@@ -27,12 +38,9 @@ fn replay(
     sequence: u64,
     hashes: [&str; 2],
 ) -> Replay {
-    let device = device.to_owned();
-    let [previous, hash] = hashes.map(str::to_owned);
-    read(store, move |tx| {
-        let sequence = Usn::new(sequence);
-        device::replay(tx, account, &device, sequence, &previous, &hash)
-    })
+    let push = request(device, sequence, hashes[0]);
+    let hash = hashes[1].to_owned();
+    read(store, move |tx| device::replay(tx, account, &push, &hash))
 }
 
 fn record(
@@ -43,11 +51,10 @@ fn record(
     hash: &str,
     now_ms: i64,
 ) {
-    let (device, hash) = (device.to_owned(), hash.to_owned());
+    let (push, hash) = (request(device, sequence, ""), hash.to_owned());
     let answer = format!("answer {sequence}");
     write(store, local_account::root(account), move |tx| {
-        let sequence = Usn::new(sequence);
-        device::record(tx, account, &device, sequence, &hash, &answer, now_ms)
+        device::record(tx, account, &push, &hash, &answer, now_ms)
     });
 }
 

@@ -4,7 +4,7 @@ use driftline_core::sync::{LibraryDigest, object_digest};
 use driftline_store::{
     LocalAccountId, Store,
     social::{local_account, note},
-    sync::{self, DigestReading, ObjectDigests},
+    sync::{self, DigestReading, ObjectDigest},
 };
 
 use super::{chunk, post_name, remove_note, set_note, tombstones::add_rows};
@@ -31,14 +31,14 @@ fn digest(store: &Store, account: LocalAccountId) -> Option<LibraryDigest> {
     }
 }
 
-fn missing(store: &Store, account: LocalAccountId) -> ObjectDigests {
+fn missing(store: &Store, account: LocalAccountId) -> Vec<ObjectDigest> {
     match reading(store, account) {
         DigestReading::Missing(missing) => missing,
         DigestReading::Whole(..) => panic!("nothing is missing"),
     }
 }
 
-fn store_digests(store: &Store, account: LocalAccountId, digests: ObjectDigests) -> u64 {
+fn store_digests(store: &Store, account: LocalAccountId, digests: Vec<ObjectDigest>) -> u64 {
     write(store, local_account::root(account), move |tx| {
         sync::store_digests(tx, account, &digests)
     })

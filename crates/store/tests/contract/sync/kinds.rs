@@ -264,7 +264,7 @@ fn a_push_reads_the_filters_that_it_changes_alone(store: &Store) {
     let counts = [ann, bob].map(|account| {
         read(store, move |tx| {
             let key = ObjectKey::parse(FILTER).expect("a key");
-            sync::count_filter_posts(tx, account, &[&key])
+            filter::count_posts(tx, account, &[&key])
         })
     });
     assert_eq!(counts, [1, 0]);

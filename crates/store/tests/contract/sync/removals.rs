@@ -1,6 +1,5 @@
 //! Nothing of what is synced is left of an account that is removed.
 
-use driftline_core::sync::Usn;
 use driftline_store::{
     AccountId, LocalAccountId, Store,
     social::{
@@ -11,7 +10,7 @@ use driftline_store::{
 };
 use serde_json::json;
 
-use super::{change, note_change, push, remove_note, set_note};
+use super::{change, devices::request, note_change, push, remove_note, set_note};
 use crate::{
     social::account,
     world::{START_MS, read, write},
@@ -57,8 +56,8 @@ fn sync_something(store: &Store, account: LocalAccountId) {
         followed.expect("a follow");
         mute::set(tx, account, other, true, None, START_MS)?;
         account_note::set(tx, account, other, "text", START_MS)?.expect("a note");
-        let device = "000000000000000000000000000000aa";
-        device::record(tx, account, device, Usn::new(1), "hash", "answer", START_MS)?;
+        let push = request("000000000000000000000000000000aa", 1, "");
+        device::record(tx, account, &push, "hash", "answer", START_MS)?;
         sync::require_full(tx, account)
     });
 }

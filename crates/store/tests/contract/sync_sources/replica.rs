@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use driftline_core::{names::audience::Reader, post::Visibility};
 use driftline_store::{
     sync::{
-        SourceChunk, SourceEntry, SourceLimits, SourceView, count_shown_entries, has_news,
-        held_after, source_changes, source_newest, source_update_count,
+        SourceChunk, SourceEntry, SourceLimits, count_shown_entries, has_news, held_after,
+        source_changes, source_newest, source_update_count,
     },
     timeline::{TimelinePost, Viewer},
     viewer::LazyReadableSources,
@@ -37,16 +37,13 @@ pub(super) const WORLD: SourceReader = SourceReader {
 impl SourceReader {
     /// The number of entries that the server counts for it.
     pub(super) fn count(self, world: &World) -> u64 {
-        let view = SourceView {
-            key: world.source,
-            reader: self.reader,
-        };
-        let counted = world.read(move |tx| {
+        let source = world.source;
+        let (shown, last) = world.read(move |tx| {
             let sources = LazyReadableSources::new(self.viewer);
-            count_shown_entries(tx, view, &sources, None)
+            count_shown_entries(tx, source, &sources, None)
         });
-        assert_eq!(counted.last, None);
-        counted.shown
+        assert_eq!(last, None);
+        shown
     }
 
     /// The posts of the source's timeline, by keys.
@@ -150,13 +147,6 @@ impl Replica {
         replica
     }
 
-    fn view(&self, world: &World) -> SourceView {
-        SourceView {
-            key: world.source,
-            reader: self.by.reader,
-        }
-    }
-
     /// True if it gets the update of an entry alone, since it has the rest.
     pub(super) fn has_content(&self, entry: &SourceEntry) -> bool {
         self.held.is_some_and(|held| entry.is_content_held(held))
@@ -164,7 +154,7 @@ impl Replica {
 
     /// Takes one chunk. Returns it.
     pub(super) fn pull(&mut self, world: &World, limits: SourceLimits) -> SourceChunk {
-        let (view, viewer, filter) = (self.view(world), self.by.viewer, self.filter);
+        let (source, viewer, filter) = (world.source, self.by.viewer, self.filter);
         let is_match = move |post: &TimelinePost| filter.matches(post);
         let mut is_swept = false;
         let chunk = match self.state {
@@ -173,7 +163,7 @@ impl Replica {
                     let sources = LazyReadableSources::new(viewer);
                     let filter = (filter != Filter::All)
                         .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
-                    source_newest(tx, view, &sources, filter, top, below, limits)
+                    source_newest(tx, source, &sources, filter, top, below, limits)
                 });
                 let usns: Vec<i64> = chunk.entries.iter().map(|entry| entry.usn).collect();
                 assert!(usns.is_sorted_by(|one, next| one > next), "{usns:?}");
@@ -195,7 +185,7 @@ impl Replica {
                     let sources = LazyReadableSources::new(viewer);
                     let filter = (filter != Filter::All)
                         .then_some(&is_match as &dyn Fn(&TimelinePost) -> bool);
-                    source_changes(tx, view, &sources, filter, after, limits)
+                    source_changes(tx, source, &sources, filter, after, limits)
                 });
                 let entries = chunk.entries.iter().map(|entry| entry.usn);
                 let gone = chunk.gone.iter().map(|tombstone| tombstone.usn);
@@ -256,7 +246,7 @@ impl Replica {
         let State::At(after) = self.state else {
             return true;
         };
-        let (view, viewer) = (self.view(world), self.by.viewer);
-        world.read(move |tx| has_news(tx, view, &LazyReadableSources::new(viewer), after))
+        let (source, viewer) = (world.source, self.by.viewer);
+        world.read(move |tx| has_news(tx, source, &LazyReadableSources::new(viewer), after))
     }
 }

@@ -1,59 +1,69 @@
-use std::fmt;
-
-use serde::{
-    Deserialize, Deserializer,
-    de::{MapAccess, Visitor},
-};
-use serde_json::value::RawValue;
+use crate::raw_object::{RawObject, text};
 
 /// The members of a `Status` that may change without an edit, as JSON: a replica that has the post needs no others. For a
 /// boost, `reblog` has those of the boosted post. `None` if the text is not an object, or lacks the post that `is_boost` says
 /// it boosts: a device would keep its copy of that.
 pub fn entry_update(status: &str, is_boost: bool) -> Option<String> {
-    let status = Members::read(status)?;
-    let changing = |(name, _): &(&str, &str)| !is_kept(name);
-    let mut members: Vec<(&str, &str)> = status.iter().filter(changing).collect();
+    let status = RawObject::parse(status).ok()?;
     let boosted = match is_boost {
         true => {
-            let boosted = Members::read(status.get(REBLOG)?)?;
-            Some(object(boosted.iter().filter(changing)))
+            let boosted = RawObject::from_value(status.get(REBLOG)?)?;
+            Some(object(members(&boosted, |name| !is_kept(name))))
         }
         false => None,
     };
-    members.extend(boosted.as_deref().map(|boosted| (REBLOG, boosted)));
-    Some(object(members))
+    let boosted = boosted.as_deref().map(|boosted| (REBLOG, boosted));
+    let changing = members(&status, |name| !is_kept(name));
+    Some(object(changing.chain(boosted)))
 }
 
 /// True if a value of a source's library has the post's update alone, not the whole post.
 pub fn is_partial_entry(value: &str) -> bool {
-    Members::read(value).is_some_and(|value| value.has(UPDATE) && !value.has("status"))
+    let value = RawObject::parse(value);
+    value.is_ok_and(|value| value.get(UPDATE).is_some() && value.get(STATUS).is_none())
 }
 
 /// The whole value of an entry with the update and the author's profile of a partial one; `None` if they are of different
 /// places or otherwise do not fit. Values pass unchanged, whatever they are.
 pub fn merge_partial_entry(whole: &str, partial: &str) -> Option<String> {
-    let (whole, partial) = (Members::read(whole)?, Members::read(partial)?);
+    let whole = RawObject::parse(whole).ok()?;
+    let partial = RawObject::parse(partial).ok()?;
     if text(whole.get("place")?)? != text(partial.get("place")?)? {
         return None;
     }
-    let status = Members::read(whole.get("status")?)?;
-    let update = Members::read(partial.get(UPDATE)?)?;
-    let boosted = match update.get(REBLOG) {
+    let status = RawObject::from_value(whole.get(STATUS)?)?;
+    let update = RawObject::from_value(partial.get(UPDATE)?)?;
+    let mut reblogs = update.members().filter(|(name, _)| *name == REBLOG);
+    let boosted = match reblogs.next() {
         // Mastodon has no boosts of boosts.
-        Some(update) => {
-            let boosted = Members::read(status.get(REBLOG)?)?;
-            Some(boosted.updated(&Members::read(update)?, &[]))
+        Some((_, update)) => {
+            let boosted = RawObject::from_value(status.get(REBLOG)?)?;
+            Some(updated(&boosted, &RawObject::from_value(update)?, &[]))
         }
         None => None,
     };
-    let account = partial.get(ACCOUNT).map(|account| (ACCOUNT, account));
+    let account = partial.get(ACCOUNT);
+    let account = account.map(|account| (ACCOUNT, account.get()));
     let boosted = boosted.as_deref().map(|boosted| (REBLOG, boosted));
     let others: Vec<(&str, &str)> = account.into_iter().chain(boosted).collect();
-    let status = status.updated(&update, &others);
-    Some(object(whole.iter().map(|(name, value)| match name {
-        "status" => (name, status.as_str()),
-        _ => (name, value),
-    })))
+    let status = updated(&status, &update, &others);
+    let members = whole.written().map(|(name, written, value)| match name {
+        STATUS => (inner(written), status.as_str()),
+        _ => (inner(written), value.get()),
+    });
+    Some(object(members))
+}
+
+/// An object with the members of an update, of which its own `reblog` is left out, and with some others. Members that may
+/// change and are not among them are gone.
+fn updated(known: &RawObject<'_>, update: &RawObject<'_>, others: &[(&str, &str)]) -> String {
+    let is_new = |name: &str| {
+        let mut new = update.members().filter(|(of, _)| *of != REBLOG);
+        new.any(|(of, _)| of == name) || others.iter().any(|(of, _)| *of == name)
+    };
+    let kept = members(known, |name| is_kept(name) && !is_new(name));
+    let new = members(update, |name| name != REBLOG);
+    object(kept.chain(new).chain(others.iter().copied()))
 }
 
 /// True if a member of a `Status` is as it was in the whole object, unless an update has it.
@@ -61,38 +71,18 @@ fn is_kept(name: &str) -> bool {
     KEPT.contains(&name)
 }
 
-/// The members of a JSON object in their order. Names are without quotes, and else as they are written, as are the values.
-struct Members<'j>(Vec<(&'j str, &'j str)>);
+/// The members with these names, as they are written, but the names without quotes.
+fn members<'o>(
+    object: &'o RawObject<'_>,
+    is_selected: impl Fn(&str) -> bool + 'o,
+) -> impl Iterator<Item = (&'o str, &'o str)> {
+    let members = object.written();
+    let selected = members.filter(move |(name, ..)| is_selected(name));
+    selected.map(|(_, written, value)| (inner(written), value.get()))
+}
 
-impl<'j> Members<'j> {
-    fn read(json: &'j str) -> Option<Self> {
-        serde_json::from_str(json).ok()
-    }
-
-    fn iter(&self) -> impl Iterator<Item = (&'j str, &'j str)> {
-        self.0.iter().copied()
-    }
-
-    /// A member's value. Of repeated members the last counts.
-    fn get(&self, name: &str) -> Option<&'j str> {
-        let (_, value) = self.0.iter().rev().find(|(of, _)| *of == name)?;
-        Some(*value)
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.get(name).is_some()
-    }
-
-    /// The object with the members of an update, of which its own `reblog` is left out, and with some others. Members that
-    /// may change and are not among them are gone.
-    fn updated(&self, update: &Members<'_>, others: &[(&str, &str)]) -> String {
-        let new = update.iter().filter(|(name, _)| *name != REBLOG);
-        let new: Vec<(&str, &str)> = new.chain(others.iter().copied()).collect();
-        let is_new = |name: &str| new.iter().any(|(of, _)| *of == name);
-        let kept = self.iter();
-        let kept = kept.filter(|(name, _)| is_kept(name) && !is_new(name));
-        object(kept.chain(new.iter().copied()))
-    }
+fn inner(written: &str) -> &str {
+    &written[1..written.len() - 1]
 }
 
 /// A JSON object with these members.
@@ -110,43 +100,12 @@ fn object<'m>(members: impl IntoIterator<Item = (&'m str, &'m str)>) -> String {
     json
 }
 
-fn text(json: &str) -> Option<String> {
-    serde_json::from_str(json).ok()
-}
-
-impl<'de: 'j, 'j> Deserialize<'de> for Members<'j> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(MembersVisitor).map(Members)
-    }
-}
-
-struct MembersVisitor;
-
-impl<'de> Visitor<'de> for MembersVisitor {
-    type Value = Vec<(&'de str, &'de str)>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut members = Vec::new();
-        while let Some((name, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
-            let name = name.get();
-            let inner = name
-                .strip_prefix('"')
-                .and_then(|name| name.strip_suffix('"'));
-            members.push((inner.unwrap_or(name), value.get()));
-        }
-        Ok(members)
-    }
-}
-
+const STATUS: &str = "status";
 const UPDATE: &str = "update";
 const ACCOUNT: &str = "account";
 const REBLOG: &str = "reblog";
 
-/// The members that a partial object leaves out: they change with an edit alone (`driftline_mastodon::post_hashes`), never, or
+/// The members that a partial object leaves out: they change with an edit alone (`post_hashes`), never, or
 /// by rules of their own, as the last two do. A later version may take names out, and adds none: devices drop the others.
 const KEPT: [&str; 13] = [
     "id",
