@@ -453,7 +453,7 @@ impl<'f> SourceReading<'f> {
                 .get(&row.post_id)
                 .filter(|(other, _)| other.at_usn < usn);
             let item = match other {
-                Some((other, post)) => SourceItem::Entry(Box::new(SourceEntry {
+                Some((_, post)) => SourceItem::Entry(Box::new(SourceEntry {
                     usn,
                     content_usn: usn,
                     profile_usn: None,
