@@ -12,7 +12,12 @@
 //!
 //! A token that is unknown, revoked or expired is 401 on each, and one of a frozen account 403.
 
-use std::{marker::PhantomData, ops::Deref, sync::Arc, time::Instant};
+use std::{
+    marker::PhantomData,
+    ops::Deref,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use axum::{
     extract::FromRequestParts,
@@ -333,6 +338,16 @@ pub(crate) async fn authenticate(headers: &HeaderMap, app: &App) -> Result<Calle
     people.callers.keep(hash, &caller, begin, expires_at_ms);
     Ok(caller)
 }
+
+/// True if a request with these headers is still of that viewer. A stream that its client has left open asks this every
+/// [`TOKEN_CHECK`], since its token may have ended.
+pub(crate) async fn is_still_of(viewer: Viewer, headers: &HeaderMap, app: &App) -> bool {
+    let caller = authenticate(headers, app).await;
+    caller.is_ok_and(|caller| caller.viewer() == viewer)
+}
+
+/// The longest time between two looks at the token of an open stream.
+pub(crate) const TOKEN_CHECK: Duration = Duration::from_secs(5);
 
 async fn by_access_token(
     app: &App,

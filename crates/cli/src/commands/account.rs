@@ -317,9 +317,10 @@ fn tokens(rows: &Vec<AccountTokenRow>) -> Vec<String> {
             left("NAME", line(&row.name)),
             left("SCOPES", row.scopes.as_deref().unwrap_or("all")),
             left("CREATED", text::time(row.created_at_ms)),
+            // It is not recorded more precisely.
             left(
                 "LAST USE",
-                row.used_at_ms.map_or_else(|| "-".to_owned(), text::time),
+                row.used_at_ms.map_or_else(|| "-".to_owned(), text::date),
             ),
         ]
     }))

@@ -11,4 +11,4 @@ pub use post::PostParts;
 pub use report::{count, last_error, report};
 pub use status::{Overview, Room, StoreOverview, status};
 pub use text::{beginning, plain};
-pub use time::{ago_or_time_ms, time};
+pub use time::{ago_or_time_ms, date, time};

@@ -6,9 +6,18 @@ use crate::duration::parse_ms;
 
 /// Unix ms in UTC, to the ms.
 pub fn time(unix_ms: i64) -> String {
+    formatted(unix_ms, "%Y-%m-%d %H:%M:%S%.3fZ")
+}
+
+/// The day of Unix ms in UTC.
+pub fn date(unix_ms: i64) -> String {
+    formatted(unix_ms, "%Y-%m-%d")
+}
+
+fn formatted(unix_ms: i64, format: &str) -> String {
     Timestamp::from_millisecond(unix_ms).map_or_else(
         |_| format!("{unix_ms} ms"),
-        |time| time.strftime("%Y-%m-%d %H:%M:%S%.3fZ").to_string(),
+        |time| time.strftime(format).to_string(),
     )
 }
 
@@ -42,5 +51,6 @@ mod tests {
         assert_eq!(ago_or_time_ms("2s", 9_000), Ok(7_000));
         assert!(ago_or_time_ms("yesterday", 0).is_err());
         assert_eq!(time(1_760_000_000_123), "2025-10-09 08:53:20.123Z");
+        assert_eq!(date(1_760_000_000_123), "2025-10-09");
     }
 }

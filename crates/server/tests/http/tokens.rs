@@ -10,7 +10,8 @@ use crate::{
     world::{START_MS, World, parsed},
 };
 
-async fn log_in(world: &World, who: &str) -> String {
+/// A native token.
+pub(crate) async fn log_in(world: &World, who: &str) -> String {
     let body = json!({ "who": who, "passphrase": PASSPHRASE, "device": "phone" });
     let answer = world.post("/api/driftline/v1/log-in", &body).await;
     let status = answer.status();

@@ -22,7 +22,7 @@ use crate::{
     App,
     auth::{
         RequestContext,
-        caller::{Caller, authenticate},
+        caller::{Caller, TOKEN_CHECK, authenticate, is_still_of},
         needs,
     },
     feed::{FeedEvent, FeedReader, Selection, Start},
@@ -96,7 +96,7 @@ impl Follower {
             last_notification,
             last_entry: LocalId::new(0),
             looks: every(LOOK),
-            checks: every(CHECK),
+            checks: every(TOKEN_CHECK),
         };
         for channel in channels {
             follower.begin(channel).await?;
@@ -147,8 +147,8 @@ impl Follower {
                 all.extend(self.entered(account).await.ok()?);
             }
             Happening::Check => {
-                let caller = authenticate(&self.headers, &self.context.app).await.ok()?;
-                if caller.viewer() != self.context.viewer {
+                let RequestContext { viewer, app, .. } = &self.context;
+                if !is_still_of(*viewer, &self.headers, app).await {
                     return None;
                 }
             }
@@ -292,5 +292,3 @@ fn every(period: Duration) -> Interval {
 const MAX_ENTERED: u16 = 40;
 /// How late a notification may come.
 const LOOK: Duration = Duration::from_secs(1);
-/// How long a stream may outlive its token.
-const CHECK: Duration = Duration::from_secs(5);

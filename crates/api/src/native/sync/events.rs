@@ -2,7 +2,7 @@ use std::{collections::BTreeSet, convert::Infallible, sync::Arc, time::Duration}
 
 use axum::{
     http::{
-        Uri,
+        HeaderMap, Uri,
         header::{CACHE_CONTROL, HeaderName},
     },
     response::{
@@ -21,13 +21,18 @@ use url::form_urlencoded;
 use super::{ACCOUNT, notified_usns::NotifiedUsns, pull::MAX_LIBRARIES};
 use crate::{
     App,
-    auth::{LoggedIn, needs, opaque_secret::fill_random},
+    auth::{
+        LoggedIn,
+        caller::{TOKEN_CHECK, is_still_of},
+        needs,
+        opaque_secret::fill_random,
+    },
     transport::{ApiError, ApiResult, Problem},
 };
 
 /// Notifies a device of changes that its account may see, in the account's library or in the sources' libraries that the request
 /// names: server-sent events named `news`, the first at once. Changes within half a second are one event. The stream ends after
-/// ten minutes, when the store fails, and when the account has opened 200 later ones.
+/// ten minutes, some seconds after its token, when the store fails, and when the account has opened 200 later ones.
 #[utoipa::path(
     get, path = "/api/driftline/v1/sync/events", tag = "sync",
     params(("library" = Option<Vec<String>>, Query, description = "A source's library, `source:ID`; may come up to 200 times")),
@@ -39,7 +44,11 @@ use crate::{
         (status = 503, body = Problem, description = "Too many devices wait already"),
     ),
 )]
-pub(super) async fn events(caller: LoggedIn<needs::Read>, uri: Uri) -> ApiResult<Response> {
+pub(super) async fn events(
+    caller: LoggedIn<needs::Read>,
+    uri: Uri,
+    headers: HeaderMap,
+) -> ApiResult<Response> {
     let sources = named_sources(uri.query().unwrap_or_default())?;
     // Before the first look at the store, so that nothing falls between the two.
     let commits = caller.app.store.commits();
@@ -55,6 +64,8 @@ pub(super) async fn events(caller: LoggedIn<needs::Read>, uri: Uri) -> ApiResult
         app: Arc::clone(&caller.app),
         account,
         viewer,
+        headers,
+        check: Instant::now() + TOKEN_CHECK,
         commits,
         notified,
         is_first: true,
@@ -86,6 +97,10 @@ struct Device {
     app: Arc<App>,
     account: LocalAccountId,
     viewer: Viewer,
+    /// With the token, which may end meanwhile.
+    headers: HeaderMap,
+    /// When to look at the token, and for changes of other processes.
+    check: Instant,
     commits: watch::Receiver<u64>,
     notified: NotifiedUsns,
     is_first: bool,
@@ -112,11 +127,16 @@ impl Device {
             self.commits.mark_unchanged();
             let (notified, is_news) = self.look().await.ok()?;
             self.notified = notified;
+            if is_news || Instant::now() >= self.check {
+                if !is_still_of(self.viewer, &self.headers, &self.app).await {
+                    return None;
+                }
+                self.check = Instant::now() + TOKEN_CHECK;
+            }
             if is_news {
                 return Some(());
             }
-            // Another process may have written, too.
-            let look = self.end.min(Instant::now() + LOOK);
+            let look = self.end.min(self.check);
             tokio::select! {
                 committed = timeout_at(look, self.commits.changed()) => {
                     if let Ok(Err(_)) = committed {
@@ -156,8 +176,6 @@ fn pause() -> Duration {
     Duration::from_millis(500 + u64::from(random[0]) * 200 / 255)
 }
 
-/// The longest time that changes of another process stay unseen.
-const LOOK: Duration = Duration::from_secs(5);
-/// The time after which a device connects again, so that a revoked token ends.
+/// The time after which a device connects again.
 const LONGEST: Duration = Duration::from_secs(600);
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
