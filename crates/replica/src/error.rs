@@ -151,6 +151,11 @@ pub enum ReplicaError {
     /// A predicate is not valid.
     #[error("{0}")]
     Query(String),
+    /// A text names no post.
+    #[error(
+        "{0:?} is no post of this replica and no address of one: give the post's `uri` or `url`, such as https://social.example/users/ann/statuses/1"
+    )]
+    NoPost(String),
     /// A text is not a key.
     #[error(transparent)]
     Key(#[from] KeyError),
