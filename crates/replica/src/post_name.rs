@@ -67,7 +67,8 @@ fn name_if(value: &str, text: &str) -> Option<String> {
         Some(_) => boosted,
         None => status,
     };
-    post.some_text("uri").map(Cow::into_owned)
+    let uri = post.some_text("uri").map(Cow::into_owned);
+    uri.or_else(|| Some(format!("{POST_ID_PREFIX}{}", post.some_text("id")?)))
 }
 
 /// True if a text may be the address of a post.
