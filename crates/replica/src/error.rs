@@ -62,7 +62,7 @@ pub enum ReplicaError {
         found: String,
     },
     /// No complete answer arrived.
-    #[error("{server} cannot be reached ({cause}); changes stay here until it can")]
+    #[error("{server} cannot be reached ({cause}); nothing was lost")]
     Unreachable {
         /// The server's address.
         server: String,
@@ -72,7 +72,7 @@ pub enum ReplicaError {
         is_lost: bool,
     },
     /// The server is busy or has failed.
-    #[error("{server} cannot answer now ({status}{text}); changes stay here until it can")]
+    #[error("{server} cannot answer now ({status}{text}); nothing was lost")]
     Busy {
         /// The server's address.
         server: String,

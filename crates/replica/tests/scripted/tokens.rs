@@ -127,6 +127,16 @@ async fn another_account_and_another_server_get_nothing() {
 }
 
 #[tokio::test]
+async fn a_server_that_gives_no_answer_leaves_no_folder() {
+    let server = Server::start();
+    let device = Device::new();
+    server.then(Answer::Lost);
+    let error = device.init(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    assert!(!device.folder().exists());
+}
+
+#[tokio::test]
 async fn no_error_shows_the_token() {
     let server = Server::start();
     let device = synced(&server, json!([])).await;
