@@ -160,6 +160,9 @@ async fn a_replica_is_of_one_account() {
     assert_eq!(missing.status, 10, "{missing:?}");
     assert!(missing.stderr.contains("replica init URL"), "{missing:?}");
     scene.init("one");
+    let unknown = scene.run("one", &["show", "--kind", "notes"]);
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("note, draft"), "{unknown:?}");
     scene.replica("one", &["sync"]);
     scene.replica("one", &["bookmark", scene.uri(3)]);
     let base = scene.base();
