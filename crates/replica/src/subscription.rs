@@ -88,7 +88,7 @@ impl Replica {
 /// The predicate of a filter in its text form.
 fn parsed(filter: Option<&str>, server: &ServerUrl) -> Result<Option<Predicate>, ReplicaError> {
     let origin = server.origin();
-    let filter = filter.map(|text| sync_predicate::parse(text, &origin));
+    let filter = filter.map(|text| sync_predicate::parse(text, &origin, sync_predicate::FILTER));
     filter.transpose()
 }
 
