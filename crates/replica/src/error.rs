@@ -44,6 +44,11 @@ pub enum ReplicaError {
         /// The status of the answer.
         status: u16,
     },
+    /// The token is good, but of no account.
+    #[error(
+        "the token belongs to no account of {0}. Get one of your account with the scopes read and write, and run `driftline replica init {0}` with it"
+    )]
+    NoAccount(String),
     /// Another server than the replica's has answered.
     #[error(
         "{0} is another server than that of this replica. Nothing was pushed. Make a replica in another folder with --replica"
