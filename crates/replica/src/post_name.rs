@@ -13,8 +13,8 @@ impl Replica {
     /// post that the replica does not have, the text is taken for its `uri`.
     ///
     /// # Errors
-    /// [`ReplicaError::NoPost`] if the replica has no such post, and the text is no address; [`ReplicaError::Db`] if the database
-    /// fails.
+    /// [`ReplicaError::NoPost`] if the replica has no such post, and the text is no address; [`ReplicaError::Key`] if no key has room
+    /// for it; [`ReplicaError::Db`] if the database fails.
     pub async fn post_name(&self, text: &str) -> Result<String, ReplicaError> {
         let given = text.to_owned();
         let known = self.read(move |tx| known_name(tx, &given)).await?;
