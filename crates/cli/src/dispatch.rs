@@ -35,7 +35,7 @@ pub async fn run(cli: Cli, config: Config, log: Log) -> Result<(), CliError> {
         Command::Credential(credential) => credential.run(&config, json).await,
         Command::Account(account) => Box::pin(account.run(&config, json)).await,
         Command::Refresh(refresh) => refresh.run(&config, json).await,
-        Command::Replica(replica) => Box::pin(replica.run(json)).await,
+        Command::Replica(replica) => Box::pin(replica.run(&cli.global)).await,
         Command::Track(track) => Box::pin(track.run(&config, json)).await,
         Command::Hydrate(hydrate) => Box::pin(hydrate.run(&config, json)).await,
         Command::Simulate(simulate) => simulate.run(&config, json).await,

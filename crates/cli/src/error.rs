@@ -102,6 +102,7 @@ impl From<ReplicaError> for CliError {
             ReplicaError::Url
             | ReplicaError::Readable(_)
             | ReplicaError::Token(_)
+            | ReplicaError::NoPost(_)
             | ReplicaError::Key(_)
             | ReplicaError::Value(_)
             | ReplicaError::ReadOnly(_)

@@ -15,6 +15,18 @@ use crate::error::{CliError, INTERRUPTED};
 /// # Errors
 /// [`CliError::Failed`] if the system takes no handler.
 pub fn on_signal() -> Result<watch::Receiver<bool>, CliError> {
+    handled(|| std::process::exit(i32::from(INTERRUPTED)))
+}
+
+/// Becomes true at the first Ctrl-C or SIGTERM; others change nothing, for a command that ends at once.
+///
+/// # Errors
+/// [`CliError::Failed`] if the system takes no handler.
+pub fn on_first_signal() -> Result<watch::Receiver<bool>, CliError> {
+    handled(|| {})
+}
+
+fn handled(at_second: fn()) -> Result<watch::Receiver<bool>, CliError> {
     let handle = |kind| {
         signal(kind)
             .map_err(|error| CliError::failed(format!("signals cannot be handled: {error}")))
@@ -29,7 +41,7 @@ pub fn on_signal() -> Result<watch::Receiver<bool>, CliError> {
                 _ = terminate.recv() => {}
             }
             if sender.send_replace(true) {
-                std::process::exit(i32::from(INTERRUPTED));
+                at_second();
             }
         }
     });

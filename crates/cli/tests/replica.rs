@@ -160,6 +160,9 @@ async fn a_replica_is_of_one_account() {
     assert_eq!(missing.status, 10, "{missing:?}");
     assert!(missing.stderr.contains("replica init URL"), "{missing:?}");
     scene.init("one");
+    let unknown = scene.run("one", &["show", "--kind", "notes"]);
+    assert_eq!(unknown.status, 2, "{unknown:?}");
+    assert!(unknown.stderr.contains("note, draft"), "{unknown:?}");
     scene.replica("one", &["sync"]);
     scene.replica("one", &["bookmark", scene.uri(3)]);
     let base = scene.base();
@@ -221,6 +224,14 @@ async fn a_copied_and_a_restored_replica_lose_no_edit() {
 async fn a_replica_reads_a_source_without_its_server() {
     let sim = fading().await;
     let mut scene = Scene::with_upstream(&sim, REFRESH).await;
+    let base = scene.base();
+    for (name, filter) in [("nowhere", "cat"), ("sim", "favourites:>1")] {
+        let init = ["init", &base, "--token-file", "token", "--source", name];
+        let refused = scene.run("none", &[&init[..], &["--filter", filter]].concat());
+        assert_eq!(refused.status, 2, "{refused:?}");
+        let folder = scene.data_dir.folder().join("none");
+        assert!(!folder.exists(), "{refused:?}");
+    }
     scene.init("one");
     let unknown = scene.run("one", &["subscribe", "nowhere"]);
     assert_eq!(unknown.status, 2, "{unknown:?}");
@@ -293,7 +304,6 @@ async fn a_replica_reads_a_source_without_its_server() {
     assert_eq!(scene.run("one", &refused).status, 2);
     let filtered = scene.replica("one", &["subscribe", "sim", "--filter", QUERIES[1]]);
     assert_eq!(filtered[0]["filter"], QUERIES[1], "{filtered:?}");
-    let base = scene.base();
     let renewal = ["init", &base, "--token-file", "token", "--source", "sim"];
     scene.replica("one", &renewal);
     let status = &scene.replica("one", &["status"])[0];

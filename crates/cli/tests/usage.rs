@@ -70,6 +70,19 @@ fn commands_without_a_store_say_what_to_do() {
 }
 
 #[test]
+fn a_replica_takes_no_options_of_stores() {
+    let data_dir = DataDir::new();
+    for option in [&["--read-only"][..], &["--as", "ann"]] {
+        let status = [&["replica", "status"][..], option].concat();
+        refused(&data_dir, &status, 2, &[option[0], "leave it out"]);
+    }
+    let replica = data_dir.data().join("replica");
+    let replica = replica.to_str().unwrap();
+    let status = ["replica", "status"];
+    refused(&data_dir, &status, 10, &["no replica", replica]);
+}
+
+#[test]
 fn a_source_is_added_listed_paused_and_removed() {
     let data_dir = DataDir::new();
     let add = [

@@ -292,6 +292,7 @@ impl Client {
         match status {
             401 | 403 => ReplicaError::Unauthorized { server, status },
             409 if said.error == "device" => ReplicaError::Device(server),
+            422 if said.error == ACCOUNT_NEEDED => ReplicaError::NoAccount(server),
             404 | 405 | 300..=399 => ReplicaError::NoSync { server, status },
             408 | 429 | 500.. => ReplicaError::Busy {
                 server,
@@ -352,6 +353,8 @@ const PULL: &str = "/api/driftline/v1/sync";
 const DIGEST: &str = "/api/driftline/v1/sync/digest";
 const LIBRARIES: &str = "/api/driftline/v1/sync/libraries";
 const PUSH: &str = "/api/driftline/v1/sync/push";
+/// The error of Mastodon's API for a token that an app got for itself.
+const ACCOUNT_NEEDED: &str = "This method requires an authenticated user";
 /// The largest number of objects and tombstones in a chunk, which is the protocol's bound.
 pub(crate) const MAX_ENTRIES: u32 = 1_000;
 const EVENTS: &str = "/api/driftline/v1/sync/events";

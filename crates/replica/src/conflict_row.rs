@@ -1,4 +1,4 @@
-use driftline_core::sync::{Conflict, ConflictReason, ObjectKey};
+use driftline_core::sync::{Conflict, ConflictReason, ObjectKey, ObjectKind};
 use driftline_db::{DbError, Row, ToValue, Tx};
 use serde::Serialize;
 use serde_json::Value;
@@ -17,7 +17,7 @@ pub struct ConflictRow {
     pub key: ObjectKey,
     /// The value of this device; `None` if the object was deleted here.
     pub mine: Option<Value>,
-    /// The value that the replica has now; `None` if it has no object.
+    /// The value that took its place; `None` if there was none.
     pub theirs: Option<Value>,
     /// The server's value on which `mine` is based.
     pub base: Option<Value>,
@@ -31,15 +31,24 @@ pub struct ConflictRow {
     pub is_resolved: bool,
 }
 
-/// Adds a conflict that was found at `at_ms`, in Unix ms. One that a rule has resolved is listed as resolved.
-pub(crate) fn add(tx: &mut Tx<'_>, conflict: &Conflict, at_ms: i64) -> Result<(), ReplicaError> {
+/// Adds a conflict that was found at `at_ms`, in Unix ms, with the value that took the device's place. One that a rule has resolved
+/// is listed as resolved.
+pub(crate) fn add(
+    tx: &mut Tx<'_>,
+    conflict: &Conflict,
+    theirs: Option<&Value>,
+    at_ms: i64,
+) -> Result<(), ReplicaError> {
+    // A copy of a post would stay here after the account may not see it any more.
+    let theirs = theirs.map(|theirs| without_copy(&conflict.key, theirs).to_string());
     let value = conflict.value.as_ref().map(Value::to_string);
     let base_value = conflict.base.as_ref().and_then(|base| base.value.as_ref());
     let base_value = base_value.map(Value::to_string);
     let is_resolved = conflict.reason == ConflictReason::Merged;
-    let parameters: [&dyn ToValue; 7] = [
+    let parameters: [&dyn ToValue; 8] = [
         &conflict.key.as_str(),
         &value,
+        &theirs,
         &base_value,
         &conflict.reason.name(),
         &conflict.refusal,
@@ -47,8 +56,9 @@ pub(crate) fn add(tx: &mut Tx<'_>, conflict: &Conflict, at_ms: i64) -> Result<()
         &is_resolved,
     ];
     tx.execute(
-        "insert into conflict (id, key, value, base_value, reason, refusal, at_ms, is_resolved)
-         select coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5, $6, $7 from conflict",
+        "insert into conflict
+             (id, key, value, theirs, base_value, reason, refusal, at_ms, is_resolved)
+         select coalesce(max(id), 0) + 1, $1, $2, $3, $4, $5, $6, $7, $8 from conflict",
         &parameters,
     )?;
     Ok(())
@@ -56,8 +66,8 @@ pub(crate) fn add(tx: &mut Tx<'_>, conflict: &Conflict, at_ms: i64) -> Result<()
 
 /// Lists the open conflicts, or all, by their numbers.
 pub(crate) fn list(tx: &mut Tx<'_>, all: bool) -> Result<Vec<ConflictRow>, ReplicaError> {
-    let condition = if all { "true" } else { "not c.is_resolved" };
-    let sql = format!("{SELECT} where {condition} order by c.id");
+    let condition = if all { "true" } else { "not is_resolved" };
+    let sql = format!("{SELECT} where {condition} order by id");
     Ok(tx.query(&sql, &[], conflict_row)?)
 }
 
@@ -66,7 +76,7 @@ pub(crate) fn list(tx: &mut Tx<'_>, all: bool) -> Result<Vec<ConflictRow>, Repli
 /// # Errors
 /// [`ReplicaError::NoConflict`] if no conflict has this number.
 pub(crate) fn open(tx: &mut Tx<'_>, id: i64) -> Result<ConflictRow, ReplicaError> {
-    let sql = format!("{SELECT} where c.id = $1 and not c.is_resolved");
+    let sql = format!("{SELECT} where id = $1 and not is_resolved");
     let found = tx.query_opt(&sql, &[&id], conflict_row)?;
     found.ok_or(ReplicaError::NoConflict(id))
 }
@@ -107,6 +117,16 @@ fn conflict_row(row: &Row<'_>) -> Result<ConflictRow, DbError> {
     })
 }
 
-const SELECT: &str = "select c.id, c.key, c.value, c.base_value, c.reason, c.refusal,
-         c.at_ms, c.is_resolved, o.value as theirs
-     from conflict c left join object o on o.key = c.key";
+/// A value without the copy of a post that a bookmark has.
+fn without_copy(key: &ObjectKey, value: &Value) -> Value {
+    let mut value = value.clone();
+    if key.kind() == Some(ObjectKind::Bookmark)
+        && let Some(members) = value.as_object_mut()
+    {
+        members.remove("status");
+    }
+    value
+}
+
+const SELECT: &str =
+    "select id, key, value, theirs, base_value, reason, refusal, at_ms, is_resolved from conflict";

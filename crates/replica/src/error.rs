@@ -44,6 +44,11 @@ pub enum ReplicaError {
         /// The status of the answer.
         status: u16,
     },
+    /// The token is good, but of no account.
+    #[error(
+        "the token belongs to no account of {0}. Get one of your account with the scopes read and write, and run `driftline replica init {0}` with it"
+    )]
+    NoAccount(String),
     /// Another server than the replica's has answered.
     #[error(
         "{0} is another server than that of this replica. Nothing was pushed. Make a replica in another folder with --replica"
@@ -62,7 +67,7 @@ pub enum ReplicaError {
         found: String,
     },
     /// No complete answer arrived.
-    #[error("{server} cannot be reached ({cause}); changes stay here until it can")]
+    #[error("{server} cannot be reached ({cause}); nothing was lost")]
     Unreachable {
         /// The server's address.
         server: String,
@@ -72,7 +77,7 @@ pub enum ReplicaError {
         is_lost: bool,
     },
     /// The server is busy or has failed.
-    #[error("{server} cannot answer now ({status}{text}); changes stay here until it can")]
+    #[error("{server} cannot answer now ({status}{text}); nothing was lost")]
     Busy {
         /// The server's address.
         server: String,
@@ -151,6 +156,11 @@ pub enum ReplicaError {
     /// A predicate is not valid.
     #[error("{0}")]
     Query(String),
+    /// A text names no post.
+    #[error(
+        "{0:?} is no post of this replica and no address of one: give the post's `uri` or `url`, such as https://social.example/users/ann/statuses/1"
+    )]
+    NoPost(String),
     /// A text is not a key.
     #[error(transparent)]
     Key(#[from] KeyError),

@@ -24,6 +24,7 @@ mod intake;
 mod lookup;
 mod news_stream;
 mod object_row;
+mod post_name;
 mod push_job;
 mod replica;
 mod replica_row;

@@ -226,7 +226,11 @@ pub(crate) fn apply(
         None => remove(tx, key)?,
     }
     match &outcome.conflict {
-        Some(conflict) => conflict_row::add(tx, conflict, at_ms),
+        Some(conflict) => {
+            let theirs = outcome.object.as_ref();
+            let theirs = theirs.and_then(|object| object.value.as_ref());
+            conflict_row::add(tx, conflict, theirs, at_ms)
+        }
         None => Ok(()),
     }
 }

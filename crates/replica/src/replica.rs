@@ -104,15 +104,23 @@ impl Replica {
     /// # Errors
     /// [`ReplicaError::OtherAccount`] or [`ReplicaError::OtherServer`] if the folder has a replica of another account or
     /// server, which stays as it is. [`ReplicaError::Locked`] if another process syncs the replica for more than 5 s. Another
-    /// [`ReplicaError`] if the server does not answer or the folder cannot be used.
+    /// [`ReplicaError`] if the server does not answer, after which the folder is as it was, or the folder cannot be used.
     pub async fn init(
         folder: &Path,
         client: &Client,
         random: &mut Random<'_>,
     ) -> Result<(Self, InitOutcome), ReplicaError> {
-        folder::make(folder)?;
-        let _lock = folder::lock(folder).await?;
+        let held = match folder::check(folder) {
+            Ok(()) => Some(folder::lock(folder).await?),
+            Err(_) => None,
+        };
+        // A new folder is made once the server has answered.
         let found = ask(client, random).await?;
+        folder::make(folder)?;
+        let _lock = match held {
+            Some(lock) => lock,
+            None => folder::lock(folder).await?,
+        };
         let bits = random();
         let replica = Self {
             db: open_db(folder).await?,

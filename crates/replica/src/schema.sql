@@ -30,6 +30,8 @@ create table conflict (
     key text not null,
     -- The value of this device, as JSON; null if it was deleted here.
     value text,
+    -- The value that took its place, as JSON; null if there was none.
+    theirs text,
     -- The server's value on which it is based, as JSON.
     base_value text,
     reason text not null,

@@ -1,7 +1,29 @@
+use driftline_core::predicate::Predicate;
+
 use crate::{
-    Replica, ReplicaError, Subscription, backoff::Random, client::Client, replica::ask,
+    Replica, ReplicaError, ServerUrl, Subscription, backoff::Random, client::Client, replica::ask,
     subscription_row, sync_predicate,
 };
+
+impl Client {
+    /// Checks that the account may read sources with these names, and that the filter is valid, before a replica subscribes.
+    ///
+    /// # Errors
+    /// [`ReplicaError::NoSource`] and [`ReplicaError::Query`] as those of [`Replica::subscribe`]; another [`ReplicaError`] if the
+    /// server gives no good answer.
+    pub async fn check_sources(
+        &self,
+        names: &[String],
+        filter: Option<&str>,
+        random: &mut Random<'_>,
+    ) -> Result<(), ReplicaError> {
+        parsed(filter, self.server())?;
+        if !names.is_empty() {
+            chosen(self, names, random).await?;
+        }
+        Ok(())
+    }
+}
 
 impl Replica {
     /// Subscribes to the sources with these names, in addition to the present ones. The next sync copies their posts that match
@@ -19,24 +41,12 @@ impl Replica {
         filter: Option<&str>,
         random: &mut Random<'_>,
     ) -> Result<Vec<Subscription>, ReplicaError> {
-        let origin = self.url.origin();
-        let filter = filter.map(|text| sync_predicate::parse(text, &origin));
-        let filter = filter.transpose()?;
+        let filter = parsed(filter, &self.url)?;
         // The IDs of libraries are those of one server.
         let found = ask(client, random).await?;
         let checked = self.binding().check(&found.server, &found.account);
         checked.map_err(|stop| ReplicaError::stopped(&self.url, stop))?;
-        let libraries = client.libraries(random).await?;
-        let mut chosen: Vec<(String, String)> = Vec::new();
-        for name in names {
-            let found = libraries.iter().find(|of| of.source.as_ref() == Some(name));
-            let found = found.ok_or_else(|| ReplicaError::NoSource {
-                server: self.url.to_string(),
-                name: name.clone(),
-                known: in_words(libraries.iter().filter_map(|of| of.source.as_deref())),
-            })?;
-            chosen.push((found.library.clone(), name.clone()));
-        }
+        let chosen = chosen(client, names, random).await?;
         self.write(move |tx| {
             for (library, source) in &chosen {
                 // A source that was removed may have left its name to this one.
@@ -73,6 +83,33 @@ impl Replica {
         })
         .await
     }
+}
+
+/// The predicate of a filter in its text form.
+fn parsed(filter: Option<&str>, server: &ServerUrl) -> Result<Option<Predicate>, ReplicaError> {
+    let origin = server.origin();
+    let filter = filter.map(|text| sync_predicate::parse(text, &origin, sync_predicate::FILTER));
+    filter.transpose()
+}
+
+/// The libraries of the sources with these names, each with its name.
+async fn chosen(
+    client: &Client,
+    names: &[String],
+    random: &mut Random<'_>,
+) -> Result<Vec<(String, String)>, ReplicaError> {
+    let libraries = client.libraries(random).await?;
+    let mut chosen = Vec::new();
+    for name in names {
+        let found = libraries.iter().find(|of| of.source.as_ref() == Some(name));
+        let found = found.ok_or_else(|| ReplicaError::NoSource {
+            server: client.server().to_string(),
+            name: name.clone(),
+            known: in_words(libraries.iter().filter_map(|of| of.source.as_deref())),
+        })?;
+        chosen.push((found.library.clone(), name.clone()));
+    }
+    Ok(chosen)
 }
 
 /// Names as a text.

@@ -102,7 +102,7 @@ struct Filter {
 
 impl Filter {
     fn parse(text: &str, origin: &str) -> Result<Self, ReplicaError> {
-        let predicate = sync_predicate::parse(text, origin)?;
+        let predicate = sync_predicate::parse(text, origin, sync_predicate::SEARCH)?;
         Ok(Self {
             matcher: Matcher::new(&predicate),
             needed: predicate.needed_facts(),

@@ -79,7 +79,8 @@ impl Watch {
 
     fn terminate(&mut self) -> Option<i32> {
         let id = self.child.id().to_string();
-        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        // A second signal during its end changes nothing.
+        let sent = Command::new("kill").args(["-TERM", &id, &id]).status();
         assert!(sent.unwrap().success());
         self.exit_status()
     }

@@ -1,6 +1,6 @@
 //! Edits that the server refuses, and objects that it has lost.
 
-use driftline_core::sync::ConflictReason;
+use driftline_core::sync::{ConflictReason, ObjectKey};
 use driftline_replica::{ReplicaError, Resolution};
 use serde_json::json;
 
@@ -42,8 +42,12 @@ async fn what_the_server_refuses_is_a_conflict_and_not_sent_again() {
         .resolve(conflicts[1].id, Resolution::Theirs)
         .await
         .unwrap();
+    // A person merges the other one by hand.
+    let key = ObjectKey::parse(POST).unwrap();
+    replica.edit(key, Some(note("merged"))).await.unwrap();
     let open = replica.conflicts(false).await.unwrap();
     assert_eq!((open.len(), open[0].mine.as_ref()), (1, None));
+    assert_eq!(open[0].theirs, Some(note("c")));
     assert_eq!(replica.conflicts(true).await.unwrap().len(), 2);
     replica.close().await;
 }

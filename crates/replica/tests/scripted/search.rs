@@ -1,6 +1,6 @@
 //! The search index and the authors of a replica, with a server that answers from a script.
 
-use driftline_replica::{Direction, InitOutcome, SyncContext};
+use driftline_replica::{Direction, InitOutcome, ReplicaError, SyncContext};
 use serde_json::json;
 
 use crate::support::{
@@ -9,7 +9,7 @@ use crate::support::{
     random,
     sources::{
         HOME, NEWS, all, gone, matching, names, own, part, post, posts, subscribe, synced,
-        then_libraries, timeline,
+        then_libraries, timeline, uri,
     },
 };
 
@@ -155,4 +155,37 @@ async fn searches_find_posts_before_and_after_the_index_has_read_them() {
     let report = device.sync(&moved).await.unwrap();
     assert_eq!(report.work.indexed, 2);
     assert_eq!(found(&device, "from:ann@a.example").await, ["p7", "p8"]);
+}
+
+#[tokio::test]
+async fn a_post_is_named_by_each_of_its_addresses() {
+    let server = Server::start();
+    let with_url = |name: &str, place: u64| {
+        let mut post = post(name, place);
+        post["value"]["status"]["url"] = json!(format!("https://a.example/@ann/{name}"));
+        post
+    };
+    let mut boost = with_url("boost", 8);
+    let boosted = with_url("boosted", 2)["value"]["status"].take();
+    boost["value"]["status"]["reblog"] = boosted;
+    let device = synced(&server, &[(HOME, "home", vec![with_url("p1", 9), boost])]).await;
+    let replica = device.open().await;
+    for (text, expected) in [
+        (uri("p1"), uri("p1")),
+        (uri("@ann/p1"), uri("p1")),
+        (uri("boost"), uri("boosted")),
+        (uri("@ann/boosted"), uri("boosted")),
+        // A part of an address is another one.
+        (uri("@ann/p"), uri("@ann/p")),
+        (uri("elsewhere"), uri("elsewhere")),
+        ("id:12".to_owned(), "id:12".to_owned()),
+    ] {
+        let name = replica.post_name(&text).await.unwrap();
+        assert_eq!(name, expected, "{text}");
+    }
+    for text in ["297", "@ann@a.example", "https://a.example/p1 p2"] {
+        let error = replica.post_name(text).await.unwrap_err();
+        assert!(matches!(error, ReplicaError::NoPost(_)), "{text}: {error}");
+    }
+    replica.close().await;
 }

@@ -127,6 +127,30 @@ async fn another_account_and_another_server_get_nothing() {
 }
 
 #[tokio::test]
+async fn a_token_of_no_account_refuses_no_change() {
+    let server = Server::start();
+    let device = synced(&server, json!([])).await;
+    device.edit(POST, Some(note("a"))).await;
+    server.then_news(json!([]));
+    let needed = json!({"error": "This method requires an authenticated user"});
+    server.then(Answer::Json(422, needed));
+    let error = device.sync(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::NoAccount(_)), "{error}");
+    let status = status(&device).await;
+    assert_eq!((status.dirty, status.open_conflicts), (1, 0));
+}
+
+#[tokio::test]
+async fn a_server_that_gives_no_answer_leaves_no_folder() {
+    let server = Server::start();
+    let device = Device::new();
+    server.then(Answer::Lost);
+    let error = device.init(&server).await.unwrap_err();
+    assert!(matches!(error, ReplicaError::Unreachable { .. }), "{error}");
+    assert!(!device.folder().exists());
+}
+
+#[tokio::test]
 async fn no_error_shows_the_token() {
     let server = Server::start();
     let device = synced(&server, json!([])).await;

@@ -10,7 +10,8 @@ use crate::{error::CliError, output};
 /// Bookmarks a post, or removes its bookmark. The next sync sends it.
 #[derive(Debug, Args)]
 pub struct Bookmark {
-    /// The post's `uri`, such as `https://social.example/users/ann/statuses/1`.
+    /// The post's `uri`, such as `https://social.example/users/ann/statuses/1`; of a post that is in the replica also the `url`
+    /// that `timeline` shows.
     uri: String,
     /// Remove the bookmark.
     #[arg(long)]
@@ -23,7 +24,8 @@ impl Bookmark {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
-        let key = ObjectKey::named(ObjectKind::Bookmark, &self.uri);
+        let name = replica.post_name(&self.uri).await?;
+        let key = ObjectKey::named(ObjectKind::Bookmark, &name);
         let key = key.map_err(CliError::usage)?;
         let value = (!self.remove).then(|| json!({}));
         edit(replica, key, value, json).await

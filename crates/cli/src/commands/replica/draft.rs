@@ -24,7 +24,7 @@ enum DraftCommand {
     Add {
         #[command(flatten)]
         text: Text,
-        /// The `uri` of the post to which it replies.
+        /// The `uri` of the post to which it replies; of a post that is in the replica also its `url`.
         #[arg(long, value_name = "URI")]
         reply_to: Option<String>,
     },
@@ -66,6 +66,10 @@ impl Draft {
                 Show { kind }.run(replica, json).await
             }
             Some(DraftCommand::Add { text, reply_to }) => {
+                let reply_to = match reply_to {
+                    Some(post) => Some(replica.post_name(&post).await?),
+                    None => None,
+                };
                 let value = json!({ "text": text.read()?, "in_reply_to": reply_to });
                 let key = ObjectKey::random(ObjectKind::Draft, random());
                 let edited = replica.edit(key.clone(), Some(value)).await?;

@@ -53,6 +53,11 @@ impl Init {
             return Err(ReplicaError::Readable(server.to_string()).into());
         }
         let client = Client::new(&server, self.token()?, Retries::few())?;
+        // Nothing is stored before the sources are known.
+        let filter = self.filter.as_deref();
+        client
+            .check_sources(&self.sources, filter, &mut random)
+            .await?;
         let (replica, outcome) = Replica::init(folder, &client, &mut random).await?;
         let subscribed = self.subscribe(&replica, &client).await;
         let account = replica.binding().account.clone();

@@ -23,15 +23,16 @@ use clap::{Args, Subcommand};
 use driftline_replica::Direction;
 
 pub use self::round::random;
-use crate::error::CliError;
+use crate::{error::CliError, options::global_options::Global};
 
 /// Works with an offline copy of an account's library: bookmarks, favourites, lists, read markers, filters, notes on posts and
 /// accounts, drafts, follows, blocks, mutes and the own profile; and of the posts of sources.
 ///
-/// Edits are stored here at once, without a network, and sent with the next `sync`. `docs/replica.md` is the guide.
+/// Edits are stored here at once, without a network, and sent with the next `sync`. `docs/replica.md` is the guide. A replica is
+/// no store: --read-only, --as, --database-url and --database-pool are refused.
 #[derive(Debug, Args)]
 pub struct Replica {
-    /// The folder of the replica [default: replica in the platform's data folder].
+    /// The folder of the replica [default: replica in the folder of --data, or in the platform's data folder].
     #[arg(long = "replica", global = true, value_name = "FOLDER")]
     folder: Option<PathBuf>,
     #[command(subcommand)]
@@ -98,10 +99,13 @@ impl Replica {
     ///
     /// # Errors
     /// [`CliError`] as the process ends.
-    pub async fn run(self, json: bool) -> Result<(), CliError> {
-        let folder = match self.folder {
-            Some(folder) => folder,
-            None => default_folder()?,
+    pub async fn run(self, global: &Global) -> Result<(), CliError> {
+        refuse_options_of_stores(global)?;
+        let json = global.json;
+        let folder = match (self.folder, &global.data) {
+            (Some(folder), _) => folder,
+            (None, Some(data)) => data.join("replica"),
+            (None, None) => default_folder()?,
         };
         let folder = folder.as_path();
         match self.command {
@@ -137,6 +141,22 @@ impl OpenedCommand {
             Self::List => list::show(replica, json).await,
             Self::Show(show) => show.run(replica, json).await,
         }
+    }
+}
+
+/// Refuses what has no meaning without a store.
+fn refuse_options_of_stores(global: &Global) -> Result<(), CliError> {
+    let given = [
+        ("--read-only", global.read_only),
+        ("--as", global.as_account.is_some()),
+        ("--database-url", global.database_url.is_some()),
+        ("--database-pool", global.database_pool.is_some()),
+    ];
+    match given.into_iter().find(|(_, is_given)| *is_given) {
+        Some((option, _)) => Err(CliError::usage(format!(
+            "{option} is for commands on a store, and a replica is none: leave it out"
+        ))),
+        None => Ok(()),
     }
 }
 

@@ -17,7 +17,8 @@ use crate::{error::CliError, output};
 /// Writes, shows or removes the note on a post. The next sync sends it.
 #[derive(Debug, Args)]
 pub struct Note {
-    /// The post's `uri`, such as `https://social.example/users/ann/statuses/1`.
+    /// The post's `uri`, such as `https://social.example/users/ann/statuses/1`; of a post that is in the replica also the `url`
+    /// that `timeline` shows.
     uri: String,
     #[command(flatten)]
     action: Action,
@@ -47,7 +48,8 @@ impl Note {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, as_json: bool) -> Result<(), CliError> {
-        let key = ObjectKey::named(ObjectKind::Note, &self.uri);
+        let name = replica.post_name(&self.uri).await?;
+        let key = ObjectKey::named(ObjectKind::Note, &name);
         let key = key.map_err(CliError::usage)?;
         if self.action.show {
             return show(replica, &key, as_json).await;

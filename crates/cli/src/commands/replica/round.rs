@@ -17,8 +17,9 @@ use crate::{
 /// The arguments of `pull`, `push` and `sync`, which sync once with a few tries of each request.
 #[derive(Debug, Args)]
 pub struct Round {
-    #[command(flatten)]
-    consent: Consent,
+    /// Agree to a mass deletion: do not ask before most of a library is removed here.
+    #[arg(long)]
+    yes: bool,
 }
 
 impl Round {
@@ -33,7 +34,8 @@ impl Round {
         json: bool,
     ) -> Result<(), CliError> {
         let run = async |agreed| sync(replica, direction, Retries::few(), agreed, usize::MAX).await;
-        output::reply(json, &with_consent(self.consent, run).await?, lines)
+        let consent = Consent::of(self.yes);
+        output::reply(json, &with_consent(consent, run).await?, lines)
     }
 }
 
@@ -54,7 +56,7 @@ pub async fn with_consent<T>(
                 all,
             }) if !may_remove_many => {
                 consent.ask(&format!(
-                    "the server lacks {removed} of the {all} objects of {library}, which are removed here"
+                    "the server lacks {removed} of the {all} objects of {library}, which would be removed here"
                 ))?;
                 may_remove_many = true;
             }

@@ -1,6 +1,7 @@
 //! `replica show`: the objects of a replica.
 
 use clap::Args;
+use driftline_core::sync::ObjectKind;
 use driftline_replica::{Replica, ReplicaObject};
 use serde_json::Value;
 
@@ -22,7 +23,17 @@ impl Show {
     /// # Errors
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
-        for object in replica.objects(self.kind.as_deref()).await? {
+        let objects = replica.objects(self.kind.as_deref()).await?;
+        // A newer server may have sent a kind that this program does not know.
+        let kind = self.kind.as_deref().filter(|_| objects.is_empty());
+        if let Some(unknown) = kind.filter(|kind| kind.parse::<ObjectKind>().is_err()) {
+            let kinds: Vec<&str> = ObjectKind::ALL.iter().map(|kind| kind.name()).collect();
+            return Err(CliError::usage(format!(
+                "there is no kind {unknown:?}; the kinds are {}",
+                kinds.join(", ")
+            )));
+        }
+        for object in objects {
             output::reply(json, &object, lines)?;
         }
         Ok(())

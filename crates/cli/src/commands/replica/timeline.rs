@@ -40,7 +40,7 @@ impl Timeline {
 /// none of these sources follow.
 ///
 /// The predicates are those of `driftline find`, without counts, is:followed, is:bot, has:link, has:embed, via:, source:,
-/// mentions: and id:; see docs/predicates.md.
+/// mentions: and id:; see docs/predicates.md. `timeline NAME` shows one source.
 #[derive(Debug, Args)]
 pub struct Find {
     /// The predicate, such as '(cat OR dog) -instance:bots.example has:media'.

@@ -21,8 +21,9 @@ pub struct Verify {
     /// Fetch the libraries that differ as a whole again. Changes of this device stay.
     #[arg(long)]
     repair: bool,
-    #[command(flatten)]
-    consent: Consent,
+    /// Agree to a mass deletion: do not ask before most of a library is removed here.
+    #[arg(long)]
+    yes: bool,
 }
 
 impl Verify {
@@ -32,7 +33,7 @@ impl Verify {
     /// [`CliError`] as the process ends.
     pub async fn run(self, replica: &Replica, json: bool) -> Result<(), CliError> {
         let run = async |may_remove_many| self.verify(replica, may_remove_many).await;
-        let verified = with_consent(self.consent, run).await?;
+        let verified = with_consent(Consent::of(self.yes), run).await?;
         output::reply(json, &verified, lines)?;
         let differs = |of: &VerifiedLibrary| !of.is_equal && !of.is_moving;
         let failure = match (verified.is_equal, self.repair) {

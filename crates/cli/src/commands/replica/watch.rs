@@ -37,7 +37,7 @@ impl Watch {
     /// # Errors
     /// [`CliError`] if trying again cannot help.
     pub async fn run(self, folder: &Path, json: bool) -> Result<(), CliError> {
-        let mut stop = stop::on_signal()?;
+        let mut stop = stop::on_first_signal()?;
         let mut backoff = Backoff::new();
         let mut random = random;
         let mut listener = Listener::default();
