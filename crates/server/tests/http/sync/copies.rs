@@ -219,7 +219,7 @@ async fn the_readable_sources_are_read_once_for_a_chunk_and_not_in_the_write_of_
     let reads = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&reads);
     world.store.watch_statements(Box::new(move |sent| {
-        if sent.sql.contains("from source where audience") {
+        if sent.sql.contains("from source s where audience") {
             counted.fetch_add(1, Ordering::SeqCst);
         }
     }));
