@@ -99,7 +99,7 @@ struct Device {
     viewer: Viewer,
     /// With the token, which may end meanwhile.
     headers: HeaderMap,
-    /// When to look at the token, and for changes of other processes.
+    /// The time of the next look at the token, and for changes of other processes.
     check: Instant,
     commits: watch::Receiver<u64>,
     notified: NotifiedUsns,

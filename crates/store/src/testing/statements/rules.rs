@@ -221,7 +221,7 @@ const OF_ALL_INSTANCES: [(&str, &str); 17] = [
         "an account's hidden sources",
     ),
     (
-        "from source where audience = 'public'",
+        "from source s where audience = 'public'",
         "the sources that somebody may read",
     ),
     ("from credential c order by", "all of them"),

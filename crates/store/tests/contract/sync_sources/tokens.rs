@@ -55,7 +55,7 @@ fn poll_also(world: &mut World, of: &World, listed: Vec<Post>) {
     poll(world, listed);
 }
 
-/// What a replica has and what its reader is shown, by what a device is told of it.
+/// Two lists of lines: of the posts that a replica has, and of those that its reader is shown, by what a device is told of them.
 fn difference(replica: &Replica, world: &World) -> (Vec<String>, Vec<String>) {
     let own = replica.posts.iter();
     let shown = replica.by.shown(world);
