@@ -20,7 +20,9 @@ pub fn entry_update(status: &str, is_boost: bool) -> Option<String> {
 /// True if a value of a source's library has the post's update alone, not the whole post.
 pub fn is_partial_entry(value: &str) -> bool {
     let value = RawObject::parse(value);
-    value.is_ok_and(|value| value.get(UPDATE).is_some() && value.get(STATUS).is_none())
+    value.is_ok_and(|value| {
+        value.members().any(|(name, _)| name == UPDATE) && value.get(STATUS).is_none()
+    })
 }
 
 /// The whole value of an entry with the update and the author's profile of a partial one; `None` if they are of different

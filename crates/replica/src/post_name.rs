@@ -28,6 +28,13 @@ impl Replica {
 
 /// The name of a post that the replica has. Reads all posts, which takes a tenth of a second for 20,000.
 fn known_name(tx: &mut Tx<'_>, text: &str) -> Result<Option<String>, ReplicaError> {
+    // What the person keeps of a post has its name, also if that came before the post, or the post is deleted.
+    for kind in [ObjectKind::Bookmark, ObjectKind::Note] {
+        let kept = object_row::get(tx, &ObjectKey::named(kind, text)?)?;
+        if kept.is_some_and(|object| object.value.is_some()) {
+            return Ok(Some(text.to_owned()));
+        }
+    }
     // The posts' JSON has the address in this form.
     let part = Value::from(text).to_string();
     let values = tx.query(
@@ -38,28 +45,16 @@ fn known_name(tx: &mut Tx<'_>, text: &str) -> Result<Option<String>, ReplicaErro
         &[&part],
         |row| row.text("value"),
     )?;
-    if let Some(name) = values.iter().find_map(|value| name_if(value, text)) {
-        return Ok(Some(name));
-    }
-    // Of a post that is deleted, what the person keeps of it has the name.
-    for kind in [ObjectKind::Bookmark, ObjectKind::Note] {
-        let key = ObjectKey::named(kind, text)?;
-        if object_row::get(tx, &key)?.is_some() {
-            return Ok(Some(text.to_owned()));
-        }
-    }
-    Ok(None)
+    let named = |member| values.iter().find_map(|value| name_if(value, text, member));
+    Ok(named("uri").or_else(|| named("url")))
 }
 
-/// The name of the post in an object's value, or of the post that it boosts, if either has this address.
-fn name_if(value: &str, text: &str) -> Option<String> {
+/// The name of the post in an object's value, or of the post that it boosts, if either has this text as its `member`.
+fn name_if(value: &str, text: &str, member: &str) -> Option<String> {
     let value = RawObject::parse(value).unwrap_or_default();
     let status = value.object("status");
     let boosted = status.object("reblog");
-    let has_address = |post: &RawObject<'_>| {
-        let addresses = ["uri", "url"].map(|name| post.some_text(name));
-        addresses.iter().flatten().any(|address| address == text)
-    };
+    let has_address = |post: &RawObject<'_>| post.some_text(member).as_deref() == Some(text);
     if !has_address(&status) && !has_address(&boosted) {
         return None;
     }
@@ -68,6 +63,8 @@ fn name_if(value: &str, text: &str) -> Option<String> {
         None => status,
     };
     let uri = post.some_text("uri").map(Cow::into_owned);
+    // Servers name a post otherwise if no key has room for its `uri`.
+    let uri = uri.filter(|uri| ObjectKey::named(ObjectKind::Note, uri).is_ok());
     uri.or_else(|| Some(format!("{POST_ID_PREFIX}{}", post.some_text("id")?)))
 }
 

@@ -1,4 +1,7 @@
-use std::{borrow::Cow, collections::HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashSet},
+};
 
 use driftline_core::{
     post::Visibility,
@@ -294,31 +297,53 @@ impl Scan<'_> {
     }
 }
 
-/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. One with a text
-/// that is not Unicode stays as it is.
+/// A post with the newest profiles from a library of its author, and of the author of the post that it boosts. Its other values
+/// pass as they are written.
 fn with_newest_profiles(
     tx: &mut Tx<'_>,
     library: &str,
     status: &RawValue,
 ) -> Result<Box<RawValue>, ReplicaError> {
-    let Ok(mut post) = serde_json::from_str::<Value>(status.get()) else {
+    let Ok(mut post) = serde_json::from_str::<Members>(status.get()) else {
         return Ok(status.to_owned());
     };
-    let mut is_changed = false;
-    for path in ["/account", "/reblog/account"] {
-        if let Some(account) = post.pointer_mut(path)
-            && let Some(newest) = author_row::newest(tx, library, &account.to_string())?
-            && let Ok(newest) = serde_json::from_str::<Value>(&newest)
-            && newest != *account
-        {
-            *account = newest;
-            is_changed = true;
-        }
+    let boosted = post.get("reblog").map(|of| serde_json::from_str(of.get()));
+    let mut is_changed = set_newest_profile(tx, library, &mut post)?;
+    if let Some(Ok(mut boosted)) = boosted
+        && set_newest_profile(tx, library, &mut boosted)?
+    {
+        post.insert("reblog".to_owned(), raw(&boosted)?);
+        is_changed = true;
     }
     match is_changed {
-        true => serde_json::value::to_raw_value(&post).map_err(ReplicaError::damaged),
+        true => raw(&post),
         false => Ok(status.to_owned()),
     }
+}
+
+/// The members of an object, unread.
+type Members = BTreeMap<String, Box<RawValue>>;
+
+/// Returns true if the author of a post has a newer profile, which it has now.
+fn set_newest_profile(
+    tx: &mut Tx<'_>,
+    library: &str,
+    post: &mut Members,
+) -> Result<bool, ReplicaError> {
+    let Some(account) = post.get_mut("account") else {
+        return Ok(false);
+    };
+    match author_row::newest(tx, library, account.get())? {
+        Some(newest) if newest != account.get() => {
+            *account = RawValue::from_string(newest).map_err(ReplicaError::damaged)?;
+            Ok(true)
+        }
+        _ => Ok(false),
+    }
+}
+
+fn raw(object: &Members) -> Result<Box<RawValue>, ReplicaError> {
+    serde_json::value::to_raw_value(object).map_err(ReplicaError::damaged)
 }
 
 /// A post as it is returned, with its place and the name of its source.

@@ -1,5 +1,6 @@
 //! The search index and the authors of a replica, with a server that answers from a script.
 
+use driftline_core::sync::{ObjectKey, ObjectKind};
 use driftline_replica::{Direction, InitOutcome, ReplicaError, SyncContext};
 use serde_json::json;
 
@@ -186,6 +187,14 @@ async fn a_post_is_named_by_each_of_its_addresses() {
     for text in ["297", "@ann@a.example", "https://a.example/p1 p2"] {
         let error = replica.post_name(text).await.unwrap_err();
         assert!(matches!(error, ReplicaError::NoPost(_)), "{text}: {error}");
+    }
+    // A note that was made before the post came keeps its name, until it is removed.
+    let before = ObjectKey::named(ObjectKind::Note, &uri("@ann/p1")).unwrap();
+    let note = json!({ "text": "before" });
+    for (value, expected) in [(Some(note), uri("@ann/p1")), (None, uri("p1"))] {
+        replica.edit(before.clone(), value).await.unwrap();
+        let name = replica.post_name(&uri("@ann/p1")).await.unwrap();
+        assert_eq!(name, expected);
     }
     replica.close().await;
 }

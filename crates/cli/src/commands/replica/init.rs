@@ -1,10 +1,10 @@
 //! `replica init`: makes a replica.
 
 use std::{
+    collections::BTreeMap,
     fs::File,
     io::{self, IsTerminal as _},
     path::{Path, PathBuf},
-    slice,
 };
 
 use clap::Args;
@@ -80,12 +80,18 @@ impl Init {
 
     async fn subscribe(&self, replica: &Replica, client: &Client) -> Result<(), ReplicaError> {
         let present = replica.status().await?.subscriptions;
+        let mut by_filter: BTreeMap<Option<&str>, Vec<String>> = BTreeMap::new();
         for name in &self.sources {
             // A subscription that is there keeps its filter. The account may read it again.
             let known = present.iter().find(|of| of.source == *name);
             let kept = known.and_then(|of| of.filter.as_deref());
-            let (name, filter) = (slice::from_ref(name), self.filter.as_deref().or(kept));
-            replica.subscribe(client, name, filter, &mut random).await?;
+            let filter = self.filter.as_deref().or(kept);
+            by_filter.entry(filter).or_default().push(name.clone());
+        }
+        for (filter, names) in by_filter {
+            replica
+                .subscribe(client, &names, filter, &mut random)
+                .await?;
         }
         Ok(())
     }
