@@ -154,7 +154,7 @@ fn refuse_options_of_stores(global: &Global) -> Result<(), CliError> {
     ];
     match given.into_iter().find(|(_, is_given)| *is_given) {
         Some((option, _)) => Err(CliError::usage(format!(
-            "{option} is for commands on a store, and a replica is none: leave it out"
+            "{option} has no meaning for a replica: leave it out"
         ))),
         None => Ok(()),
     }
